@@ -14,7 +14,7 @@ use opilio_archive::{captures, catalogue};
 /// Captures in each file, a tenth of them of pages that other files have too.
 const CAPTURES: usize = 100;
 
-/// Look-ups that are timed.
+/// Number of measured look-ups.
 const ROUNDS: usize = 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The median of look-ups of pages that one file has.
+/// Returns the median time of look-ups of pages that are in one file only.
 fn look_up(directory: &Path, files: usize) -> Result<Duration, Box<dyn Error>> {
     let directories = [directory.to_owned()];
     let mut times = Vec::new();

@@ -1,6 +1,7 @@
-//! Writes a small WARC file with every kind of record to the directory given, so that other
-//! people's tools can judge it: `cargo run -p opilio-archive --example write_warc -- DIRECTORY
-//! [plain]`. Prints the path of the file.
+//! Writes a small WARC file with every kind of record to a directory, to be checked by third-party tools. Prints the path of the
+//! file.
+//!
+//! `cargo run -p opilio-archive --example write_warc -- DIRECTORY [plain]`
 #![allow(clippy::print_stdout, reason = "the path is what the example is for")]
 
 use std::error::Error;
@@ -65,7 +66,7 @@ fn response(date: Timestamp, uri: &str, headers: &str, body: &[u8]) -> Record {
     Record::response(RecordId::random(), date, uri, block.into())
 }
 
-/// A page in full, with its request and what we know about it.
+/// A whole page, with its request and metadata.
 fn page(date: Timestamp) -> Result<Vec<Record>, Box<dyn Error>> {
     let uri = "http://example.com/";
     let ip = Some("192.0.2.1".parse()?);
@@ -102,7 +103,7 @@ fn page(date: Timestamp) -> Result<Vec<Record>, Box<dyn Error>> {
     Ok(vec![response, request, metadata, chunked])
 }
 
-/// A body of 3 MiB that is kept elsewhere.
+/// A spooled body of 3 MiB.
 fn large(date: Timestamp) -> Vec<Record> {
     let body: Vec<u8> = (0..3 * 1024 * 1024_u32)
         .map(|n| (n.wrapping_mul(n) >> 7) as u8)

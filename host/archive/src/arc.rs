@@ -33,14 +33,14 @@ const V2_FIELDS_BEHIND_DATE: usize = 7;
 /// The namespace of the crawl description in version 1.1.
 const METADATA_NAMESPACE: &str = "http://archive.org/arc/1.0/";
 
-/// Converts a record's line to the headers that a WARC would have. `None` if the line does not begin a record.
+/// Converts the line of a record to the headers that a WARC would have. `None` if it is not the line of a record.
 pub(crate) fn headers(line: &str) -> Option<Headers> {
     let line = line.trim_end_matches(['\r', '\n']);
     if line.len() > LINE_BYTES_MAX {
         return None;
     }
     let words: Vec<&str> = line.split(' ').collect();
-    // Old URLs may have blanks in them, old types too. The date after an address is the only reliable mark.
+    // Old URLs and media types may contain blanks. Only the date after an address is reliable.
     let at = (2..words.len().checked_sub(2)? + 1)
         .rev()
         .find(|&at| is_date(words[at]) && is_address(words[at - 1]))?;
@@ -92,7 +92,7 @@ pub(crate) fn headers(line: &str) -> Option<Headers> {
     Some(headers)
 }
 
-/// The line of a record, its end included; `None` for kinds that ARC cannot store.
+/// Formats the line of a record with its line end; `None` for kinds that ARC cannot store.
 pub(crate) fn line(record: &Record) -> Option<String> {
     match record.kind {
         RecordKind::Response | RecordKind::Resource => {}
@@ -116,7 +116,7 @@ pub(crate) fn line(record: &Record) -> Option<String> {
     Some(format!("{uri} {ip} {date} {media_type} {length}\n"))
 }
 
-/// The first record of a file, up to the line end after it: version 1.1, with the description of the crawl.
+/// Formats the first record of a file with the line end after it: version 1.1, with the description of the crawl.
 pub(crate) fn file_description(name: &str, created: Timestamp, info: &WarcInfo) -> String {
     let mut block = String::from(
         "1 1 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n",
@@ -206,7 +206,7 @@ fn has_scheme(uri: &str) -> bool {
     })
 }
 
-/// Returns `true` if a word is an address. Some writers put a dash for an unknown address.
+/// Returns `true` if a word is an IP address. Some writers use a dash for an unknown address.
 fn is_address(word: &str) -> bool {
     word.parse::<IpAddr>().is_ok() || word == "-"
 }
@@ -275,9 +275,9 @@ mod tests {
     }
 
     #[test]
-    fn old_lines_are_read_as_they_are() {
+    fn lines_of_old_writers_are_read() {
         let uri = |line| headers(line).unwrap().target_uri().unwrap().to_owned();
-        // A blank in the URL, in the type; twelve digits; no type; version 2.
+        // Cases: a blank in the URL, a blank in the type, a date of twelve digits, no type, version 2.
         assert_eq!(
             uri("http://a.example/x y 192.0.2.1 19960923142103 text/html 3"),
             "http://a.example/x y"
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_line_is_none() {
+    fn other_lines_are_refused() {
         for line in [
             "",
             "WARC/1.0",

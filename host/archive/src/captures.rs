@@ -1,8 +1,8 @@
 //! Finds the captures of one URI in an archive, through the indexes beside its files.
 //!
-//! The index of a finished file is sorted and searched by bisection. That of a file being written has the order of writing
-//! and is read from start to end. Files without an index are only named, since reading them would take too long. In archives
-//! of many files, catalogues tell which files to search.
+//! The index of a finished file is sorted and searched by bisection. The index of a file that is being written is in the order of
+//! writing and is read completely. Files without an index are only listed, because reading them would take too long. In archives of
+//! many files, catalogues reduce the number of files to search.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::sorted_lines::{bisect, line};
 /// Captures of a URI in an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captures {
-    /// The captures, oldest first. Those of a file that is being written have its name without `.open`.
+    /// The captures, oldest first. For a file that is being written, the name is without `.open`.
     pub entries: Vec<CdxjEntry>,
     /// Files without an index, which may have further captures.
     pub unlisted: Vec<PathBuf>,
@@ -36,7 +36,7 @@ pub fn captures(directories: &[PathBuf], moved: &[PathBuf], uri: &str) -> io::Re
     let begins = format!("{key} ");
     for directory in directories {
         let files = match names(directory) {
-            // No archive has been written so far.
+            // No archive file was written so far.
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => continue,
             files => files?,
         };
@@ -50,8 +50,8 @@ pub fn captures(directories: &[PathBuf], moved: &[PathBuf], uri: &str) -> io::Re
             }
             let target = directory.join(name);
             let listed = match is_finished {
-                true => listed(&target, begins.as_bytes()),
-                false => listed_so_far(&target, begins.as_bytes()),
+                true => entries_of_index(&target, begins.as_bytes()),
+                false => entries_of_open_file(&target, begins.as_bytes()),
             };
             match listed? {
                 Some(entries) => found.add(&target, entries),
@@ -71,7 +71,7 @@ pub fn captures(directories: &[PathBuf], moved: &[PathBuf], uri: &str) -> io::Re
                 continue;
             }
         }
-        let entries = listed(target, begins.as_bytes())?;
+        let entries = entries_of_index(target, begins.as_bytes())?;
         found.add(target, entries.unwrap_or_default());
     }
     found.entries.retain(|entry| entry.capture.url == uri);
@@ -89,7 +89,7 @@ pub fn captures(directories: &[PathBuf], moved: &[PathBuf], uri: &str) -> io::Re
 }
 
 impl Captures {
-    /// Adds entries of a file's index. Indexes by other programs may have the file's path at another place.
+    /// Adds entries of a file's index, with the name of this file, because indexes by other programs may have another path.
     fn add(&mut self, file: &Path, entries: Vec<CdxjEntry>) {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         self.entries.extend(entries.into_iter().map(|mut entry| {
@@ -100,7 +100,7 @@ impl Captures {
 }
 
 /// Entries under a key in the index of a file, if it has one.
-fn listed(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
+fn entries_of_index(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
     let finished = index_path(target);
     let Some(index) = open(&finished)? else {
         return Ok(None);
@@ -110,11 +110,11 @@ fn listed(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
 }
 
 /// Entries for a file that was being written. A finished index beside it may belong to another file of the same name.
-fn listed_so_far(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
+fn entries_of_open_file(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
     let written = open_index_path(target);
     let Some(index) = open(&written)? else {
-        // The file was finished since the directory was read.
-        return listed(target, key);
+        // The file was finished after the directory was read.
+        return entries_of_index(target, key);
     };
     let found = entries(BufReader::new(index), key, false);
     found.map_err(|problem| of(&written, problem)).map(Some)
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bisection_finds_what_reading_finds() {
+    fn bisection_and_reading_have_the_same_results() {
         for lines in [0, 1, 2, 3, 10, 1000] {
             let mut file = tempfile::tempfile().unwrap();
             for number in 0..lines {

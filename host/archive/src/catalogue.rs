@@ -1,5 +1,5 @@
-//! Catalogues: files in an archive directory that say which indexes (CDXJ) have captures of a key. A look-up then opens some
-//! hundred files instead of a hundred thousand.
+//! Catalogues: files in an archive directory that list which indexes (CDXJ) have captures of a key. With catalogues, a look-up
+//! opens some hundred files instead of a hundred thousand.
 //!
 //! A catalogue covers 256 indexes and is a text file of sorted lines:
 //!
@@ -10,15 +10,15 @@
 //! ~                                      the end; without it the catalogue is damaged
 //! ```
 //!
-//! - Catalogues only exclude indexes. A look-up opens each index that no catalogue covers, and each whose hash matches by
-//!   chance. Without catalogues it takes longer and finds the same.
-//! - A catalogue holds for an index of the same length and time of change, and for no other: file names may be used again, and
-//!   indexes may be rewritten.
-//! - Code that removes captures from an index also removes the catalogues of its directory ([`forget_catalogues`]), since they
-//!   have hashes of what was in it.
+//! - Catalogues only exclude indexes. A look-up opens each index that no catalogue covers, and each index with a matching hash,
+//!   even if the match is a collision. Without catalogues the look-up takes longer and has the same result.
+//! - An entry of a catalogue is valid only for an index of the same length and time of change, because file names may be used
+//!   again, and indexes may be rewritten.
+//! - Code that removes captures from an index also removes the catalogues of its directory ([`forget_catalogues`]), because these
+//!   have hashes of the removed keys.
 //!
-//! Catalogues are files and not a database, because archives may stand on network disks and on disks that are read-only, and
-//! because a file is written in order: a database of a billion hashes would be changed at random places.
+//! Catalogues are files instead of a database, because archives may be on network disks and read-only disks, and because a file is
+//! written sequentially, while a database of a billion hashes would be changed at random places.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -43,13 +43,14 @@ const DRAFT_PREFIX: &str = ".catalogue.draft";
 /// The last line of a catalogue.
 const END: &[u8; 2] = b"~\n";
 
-/// Indexes in a catalogue. A look-up opens one catalogue for each 256 indexes, and up to 255 indexes that wait for one.
+/// Number of indexes in a catalogue. A look-up opens one catalogue for each 256 indexes, and up to 255 indexes without a catalogue.
 const INDEXES: usize = 256;
 
-/// Keys of a catalogue, which are in memory while it is made: 64 MB. At this number it is complete with fewer indexes.
+/// Maximum keys of a catalogue, which are in memory while it is made (64 MB). At this number it is complete even with fewer
+/// indexes.
 const KEYS_MAX: usize = 4_000_000;
 
-/// An index as it was when it entered a catalogue. Its `Display` is its line there, without start and line end.
+/// State of an index when it was entered in a catalogue. Its `Display` is its line there, without start and line end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct IndexState {
     /// The name of the archive file.
@@ -94,20 +95,21 @@ impl IndexFilter {
 
     /// Returns `true` if the index of a finished archive file, as it is now, has no captures of the key.
     pub(crate) fn excludes(&self, directory: &Path, file: &str) -> bool {
-        // Without catalogues, a look-up need not ask for the state of a hundred thousand files.
+        // Without catalogues, the state of a hundred thousand files is not queried.
         !self.known.is_empty()
             && IndexState::now(directory, file)
                 .is_ok_and(|index| self.known.contains(&index) && !self.with_key.contains(&index))
     }
 }
 
-/// Makes catalogues of the finished indexes of a directory that are in none, 256 each, for up to `files_max` indexes. Fewer than
-/// 256 wait until there are more. `moved` are archive files that were deleted after they were stored elsewhere; their indexes
-/// count, if they are in this directory. Returns how many indexes were entered. Two processes may do this at the same time.
+/// Makes catalogues of up to `files_max` finished indexes of a directory that are in no catalogue, each of 256 indexes. If fewer
+/// than 256 are left, they are not entered. `moved` are archive files that were deleted after they were stored elsewhere; their
+/// indexes are included if they are in this directory. Returns the number of entered indexes. Several processes may call this at
+/// the same time.
 ///
 /// # Errors
-/// The directory or a catalogue cannot be read, or the disk is full; existing catalogues stay in force. Or some indexes cannot
-/// be read: the error names the first, and all others were entered.
+/// The directory or a catalogue cannot be read, or the disk is full; existing catalogues stay valid. Or some indexes cannot be
+/// read: the error names the first one, and all others were entered.
 pub fn catalogue(directory: &Path, moved: &[PathBuf], files_max: usize) -> io::Result<usize> {
     let names = match names(directory) {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -118,8 +120,8 @@ pub fn catalogue(directory: &Path, moved: &[PathBuf], files_max: usize) -> io::R
     let moved = moved.iter().filter(|file| file.parent() == Some(directory));
     let moved = moved.filter_map(|file| file.file_name()?.to_str());
     let files = names.iter().map(String::as_str).chain(moved);
-    let current = current(directory, files, &mut unread);
-    let known = known(directory, &names)?;
+    let current = current_indexes(directory, files, &mut unread);
+    let known = covered_indexes(directory, &names)?;
     let mut new: Vec<&IndexState> = current.difference(&known).collect();
     new.sort();
     let mut new = new.iter();
@@ -143,7 +145,7 @@ pub fn catalogue(directory: &Path, moved: &[PathBuf], files_max: usize) -> io::R
     }
 }
 
-/// Removes the catalogues of a directory, since an index in it has changed.
+/// Removes the catalogues of a directory, because an index in it has changed.
 ///
 /// # Errors
 /// One of them cannot be removed.
@@ -155,14 +157,14 @@ pub fn forget_catalogues(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The indexes of the archive files among these names, as they are now. Errors go to `unread`.
-fn current<'n>(
+/// Returns the present indexes of the archive files among these names. Errors are added to `unread`.
+fn current_indexes<'n>(
     directory: &Path,
     names: impl Iterator<Item = &'n str>,
     unread: &mut Vec<io::Error>,
 ) -> HashSet<IndexState> {
     let mut current = HashSet::new();
-    // A catalogue has a line for each.
+    // Names with control characters would break the lines of a catalogue.
     let has_line = |name: &&str| is_archive(name) && !name.contains(char::is_control);
     for name in names.filter(has_line) {
         match IndexState::now(directory, name) {
@@ -176,10 +178,10 @@ fn current<'n>(
     current
 }
 
-/// The indexes that catalogues among these names cover. Removes catalogues that are damaged, and those whose indexes are all
-/// gone or changed.
-fn known(directory: &Path, names: &[String]) -> io::Result<HashSet<IndexState>> {
-    // Not only of this job's files: jobs may share a directory.
+/// Returns the indexes that catalogues among these names cover. Removes damaged catalogues, and catalogues whose indexes are all
+/// missing or changed.
+fn covered_indexes(directory: &Path, names: &[String]) -> io::Result<HashSet<IndexState>> {
+    // All files are considered, not only those of this job, because jobs may share a directory.
     let is_as_it_was =
         |index: &IndexState| IndexState::now(directory, &index.file).is_ok_and(|now| now == *index);
     let mut known = HashSet::new();
@@ -192,15 +194,15 @@ fn known(directory: &Path, names: &[String]) -> io::Result<HashSet<IndexState>> 
             Ok(_) => remove(&path)?,
             Err(damage) if is_damage(&damage) => remove(&path)?,
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}
-            // It may be whole, and can be read when there are fewer open files.
+            // The catalogue may be valid, and readable when fewer files are open.
             Err(problem) => return Err(of(&path, problem)),
         }
     }
     Ok(known)
 }
 
-/// Makes a catalogue of the next of these indexes that can be read: of 256, or of fewer with many keys. Returns how many it
-/// has; 0 if there are too few, and no catalogue then.
+/// Makes a catalogue of the next readable indexes: 256, or fewer if they have many keys. Returns their number. If there are too
+/// few, makes no catalogue and returns 0.
 fn enter(
     directory: &Path,
     new: &mut slice::Iter<'_, &IndexState>,
@@ -249,21 +251,21 @@ fn read(
         }
         let key = line.split(|byte| *byte == b' ').next().unwrap_or_default();
         let entry = (hash(&String::from_utf8_lossy(key)), number);
-        // Lines of one key follow each other.
+        // Lines with the same key follow each other.
         if keys.last() != Some(&entry) {
             keys.push(entry);
         }
     }
 }
 
-/// Writes a catalogue, which appears whole or not at all.
+/// Writes a catalogue. It gets its name when it is complete.
 fn write(
     directory: &Path,
     name: &str,
     indexes: &[IndexState],
     keys: &[(u64, u32)],
 ) -> io::Result<()> {
-    // Jobs may share a directory: each has drafts of its own.
+    // Jobs may share a directory, so each draft has a name of its own.
     let draft = directory.join(format!("{DRAFT_PREFIX}-{}", Uuid::new_v4()));
     let written = File::create_new(&draft).and_then(|file| {
         // A draft without a lock counts as abandoned.
@@ -281,7 +283,7 @@ fn write(
         fs::rename(&draft, directory.join(name))
     });
     if written.is_err() {
-        // If this fails, the draft counts as abandoned.
+        // If the removal fails, the draft counts as abandoned.
         let _ = fs::remove_file(&draft);
     }
     written
@@ -291,12 +293,12 @@ fn write(
 fn remove_abandoned(directory: &Path, names: &[String]) {
     for name in names.iter().filter(|name| name.starts_with(DRAFT_PREFIX)) {
         let draft = directory.join(name);
-        // A draft that cannot be removed does no harm and is tried again.
+        // A draft that cannot be removed is harmless, and the removal is retried.
         let _ = File::open(&draft).map(|held| held.try_lock().map(|()| fs::remove_file(&draft)));
     }
 }
 
-/// Removes a catalogue, which may be gone already.
+/// Removes a catalogue, which may not exist.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -305,7 +307,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 impl IndexState {
-    /// The index of an archive file as it is now.
+    /// Returns the present state of the index of an archive file.
     fn now(directory: &Path, file: &str) -> io::Result<IndexState> {
         IndexState::of(file, &fs::metadata(index_path(&directory.join(file)))?)
     }
@@ -408,7 +410,7 @@ mod tests {
     use super::*;
     use crate::captures;
 
-    /// An archive of so many files, each with the page that all have and one of its own.
+    /// Writes indexes of these files. Each lists a page that all files have, and a page of its own.
     fn archive(files: std::ops::Range<usize>, directory: &Path) {
         for file in files {
             let name = format!("f{file:05}");
@@ -430,7 +432,7 @@ mod tests {
         names
     }
 
-    /// Captures of a page, each as file and offset.
+    /// Returns the captures of a page, each as file and offset.
     fn found(directory: &Path, page: &str) -> Vec<(String, String)> {
         let uri = format!("http://a.org/{page}");
         let found = captures(&[directory.to_owned()], &[], &uri).unwrap();
@@ -442,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_by_catalogues_is_what_is_found_without() {
+    fn look_ups_with_and_without_catalogues_have_the_same_results() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         let pages = ["all", "own0", "own31", "own40", "own799", "none"];
@@ -467,7 +469,7 @@ mod tests {
             assert_eq!(catalogues(directory), expected, "{files}");
             assert_eq!(pages.map(|page| found(directory, page)), before, "{files}");
         }
-        // Files that are handed over are not looked for, and those that come are.
+        // A removed file is no longer found, and a new file is found.
         fs::remove_file(directory.join("f00031.warc.gz")).unwrap();
         assert_eq!(found(directory, "own31"), []);
         archive(2000..2001, directory);
@@ -477,7 +479,7 @@ mod tests {
         assert_eq!(found(directory, "own40").len(), 1);
     }
 
-    /// Writes a file's index anew, with another page for its own, and gives it the time that the old one had.
+    /// Rewrites a file's index with another page of its own, and sets the modification time of the old index.
     fn swap_own(directory: &Path, file: usize, page: &str) {
         let index = directory.join(format!("f{file:05}.cdxj"));
         let lines = fs::read_to_string(&index).unwrap();
@@ -500,12 +502,12 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_another_now_is_opened_and_entered_anew() {
+    fn a_changed_index_is_opened_and_entered_again() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..256, directory);
         assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
-        // Of another length, and of another time.
+        // One index has another length, and one has another time.
         swap_own(directory, 7, "longer7");
         swap_own(directory, 8, "new8");
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
@@ -516,7 +518,7 @@ mod tests {
         for page in ["longer7", "new8"] {
             assert_eq!(found(directory, page).len(), 1, "{page}");
         }
-        // With 254 more there are enough for a catalogue.
+        // With 254 more indexes there are enough for a catalogue.
         archive(256..510, directory);
         assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
         assert_eq!(catalogue(directory, &[], 1000).unwrap(), 0);
@@ -528,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_catalogue_is_removed_when_all_its_indexes_are_gone_or_changed() {
+    fn a_catalogue_is_removed_when_all_its_indexes_are_missing_or_changed() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..2 * INDEXES, directory);
@@ -559,7 +561,7 @@ mod tests {
             fs::remove_file(file).unwrap();
         }
         assert_eq!(catalogue(directory, &moved, 1000).unwrap(), 2 * INDEXES);
-        // Another job in the directory, which does not know the moved files, leaves their catalogue alone.
+        // Another job in the directory does not know the moved files, and does not change their catalogue.
         assert_eq!(catalogue(directory, &[], 1000).unwrap(), 0);
         let both = [".catalogue-000001", ".catalogue-000002"];
         assert_eq!(catalogues(directory), both);
@@ -575,12 +577,12 @@ mod tests {
     }
 
     #[test]
-    fn the_index_of_a_file_that_is_gone_is_not_that_of_one_being_written() {
+    fn the_index_of_a_missing_file_is_not_used_for_an_open_file_of_its_name() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..256, directory);
         assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
-        // Handed over without its index, and its name used again.
+        // The file was handed over without its index, and its name is used again.
         fs::remove_file(directory.join("f00005.warc.gz")).unwrap();
         fs::write(directory.join("f00005.warc.gz.open"), "").unwrap();
         let line = "org,a)/new 20260101000000 {\"url\":\"http://a.org/new\",\"offset\":\"3\"}\n";
@@ -590,11 +592,11 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_cannot_be_read_is_told_and_keeps_no_other_out() {
+    fn an_unreadable_index_is_reported_and_others_are_entered() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..520, directory);
-        // A folder in its place cannot be read.
+        // A folder in place of the index cannot be read.
         for file in [0, 257] {
             let index = directory.join(format!("f{file:05}.cdxj"));
             fs::remove_file(&index).unwrap();
@@ -608,7 +610,7 @@ mod tests {
         assert_eq!(catalogues(directory), expected);
         let of_last = Catalogue::open(&directory.join(expected[1])).unwrap();
         assert_eq!(of_last.indexes.last().unwrap().file, "f00513.warc.gz");
-        // With the two that cannot be read there are 256 left, which is too few.
+        // Including the two unreadable ones, 256 indexes are left, which is too few.
         archive(520..768, directory);
         let problem = catalogue(directory, &[], 1000).unwrap_err().to_string();
         assert!(problem.contains("f00000.cdxj"), "{problem}");
@@ -616,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn drafts_of_the_dead_are_removed_and_those_of_the_living_are_not() {
+    fn drafts_of_killed_processes_are_removed() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         let living = File::create(directory.join(".catalogue.draft-living")).unwrap();
@@ -634,7 +636,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..264, directory);
-        // What leads to itself cannot be opened, and can be removed.
+        // A symbolic link to itself cannot be opened, but can be removed.
         let itself = directory.join(".catalogue-000001");
         std::os::unix::fs::symlink(&itself, &itself).unwrap();
         let problem = catalogue(directory, &[], 1000).unwrap_err().to_string();
@@ -644,7 +646,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_catalogue_costs_time_and_is_made_anew() {
+    fn a_damaged_catalogue_is_ignored_and_replaced() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..264, directory);

@@ -1,8 +1,9 @@
 //! CDXJ, the index for the look-ups of replay tools: one line for each capture, `key timestamp {"url":…}`, sorted by bytes.
 //!
 //! The choice of records and fields follows cdxj-indexer: responses, revisits, and resources and metadata other than
-//! fields. [`index`] lists the records of a file; [`crate::Writer`] lists them as it writes them. Responses to other requests than
-//! GET have method and body of the request in their key (`request_query.rs`), as with cdxj-indexer's `--post-append`.
+//! `application/warc-fields`. [`index`] lists the records of a file; [`crate::Writer`] lists them while it writes them. Responses
+//! to requests other than GET have method and body of the request in their key (`request_query.rs`), as with cdxj-indexer's
+//! `--post-append`.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -23,13 +24,13 @@ use crate::reader::{Extent, ReadError, Reader, StoredRecord};
 use crate::record::{Block, Record, RecordKind, WARC_FIELDS};
 use crate::request_query::{BODY_UNINDEXED, REQUEST_BYTES_MAX, RequestQuery};
 
-/// Longest line of an index that is read: more than two URIs of the largest size.
+/// Maximum bytes of a line of an index: more than two URIs of the largest size.
 pub(crate) const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Suffix of an index until it is complete.
 const DRAFT_SUFFIX: &str = ".draft";
 
-/// The type of revisits in indexes. Readers recognise them by it.
+/// Media type of revisits in indexes, by which readers recognise them.
 const REVISIT: &str = "warc/revisit";
 
 /// A capture in the index. Its `Display` form is its line without the line end.
@@ -96,7 +97,7 @@ pub fn index(file: impl AsRef<Path>) -> Result<Vec<CdxjEntry>, ReadError> {
 pub(crate) fn index_as(file: &Path, name: &str) -> Result<Vec<CdxjEntry>, ReadError> {
     let mut reader = Reader::open(file)?;
     let mut entries: Vec<CdxjEntry> = Vec::new();
-    // The record before, which may be the other half of an exchange.
+    // The previous record, which may be the other half of an exchange.
     let mut last: Option<Exchanged> = None;
     while let Some(mut record) = reader.next_record()? {
         let about = Exchanged::of(record.headers());
@@ -106,12 +107,12 @@ pub(crate) fn index_as(file: &Path, name: &str) -> Result<Vec<CdxjEntry>, ReadEr
             true => RequestQuery::of(&record.block(REQUEST_BYTES_MAX)?),
             false => None,
         };
-        let listed = stored(&mut record)?;
+        let listed = entry_of_stored_record(&mut record)?;
         let extent = record.finish()?;
         let is_listed = listed.is_some();
         entries.extend(listed.map(|entry| entry.at(extent, name)));
         if let Some(last) = last.filter(|_| is_of_last) {
-            // A response may stand before its request, or behind it.
+            // A response may be before its request, or after it.
             let sent = query.as_ref().filter(|_| last.is_listed);
             let sent = sent.or(last.query.as_ref().filter(|_| is_listed));
             if let Some((sent, entry)) = sent.zip(entries.last_mut()) {
@@ -135,9 +136,9 @@ struct Exchanged {
     id: Option<String>,
     concurrent_to: Option<String>,
     uri: Option<String>,
-    /// True if the index has it.
+    /// `true` if the index lists the record.
     is_listed: bool,
-    /// Of a request: what is appended to the key of its response.
+    /// For a request: the text that is appended to the key of its response.
     query: Option<RequestQuery>,
 }
 
@@ -155,7 +156,7 @@ impl Exchanged {
         }
     }
 
-    /// Returns true if it is the other half of the exchange that the record before is of.
+    /// Returns `true` if this record and the previous one are the two halves of an exchange.
     fn is_of(&self, last: &Exchanged) -> bool {
         let are_halves = self.is_request && last.is_response || self.is_response && last.is_request;
         let names = |of: &Exchanged, other: &Exchanged| {
@@ -179,7 +180,7 @@ pub fn index_path(file: &Path) -> PathBuf {
     file.with_file_name(format!("{stem}.cdxj"))
 }
 
-/// The path of a file's index while the file is being written: its lines have the order of the records.
+/// The path of a file's index while the file is being written. Its lines are in the order of the records.
 pub(crate) fn open_index_path(file: &Path) -> PathBuf {
     let mut path = index_path(file).into_os_string();
     path.push(OPEN_SUFFIX);
@@ -233,8 +234,8 @@ pub fn read(
     })
 }
 
-/// The entry of a record that is about to be written with the others of its capture, without its place.
-pub(crate) fn written(record: &Record, capture: &[Record]) -> Option<CdxjEntry> {
+/// Returns the entry of a record that is about to be written, without its place. `capture` has all records of its capture.
+pub(crate) fn entry_of_written_record(record: &Record, capture: &[Record]) -> Option<CdxjEntry> {
     let kind = record.kind.name();
     if !is_listed(kind, &record.content_type) {
         return None;
@@ -269,7 +270,7 @@ fn request_query(record: &Record, capture: &[Record]) -> Option<RequestQuery> {
     }
 }
 
-fn stored(record: &mut StoredRecord<'_>) -> Result<Option<CdxjEntry>, ReadError> {
+fn entry_of_stored_record(record: &mut StoredRecord<'_>) -> Result<Option<CdxjEntry>, ReadError> {
     let headers = record.headers().clone();
     let content_type = headers.first("Content-Type").unwrap_or_default().to_owned();
     let (Some(uri), Some(date)) = (headers.target_uri(), headers.date()) else {
@@ -349,7 +350,7 @@ fn entry(
         _ => Some(bare(content_type)),
     };
     CdxjEntry {
-        // A blank would end the key.
+        // A blank would end the key, so it is encoded.
         key: cdx_key(uri).replace(' ', "%20"),
         timestamp,
         capture: CdxjCapture {
@@ -371,7 +372,7 @@ impl CdxjEntry {
         self.capture.method = Some(query.method.clone());
     }
 
-    /// Sets the place of the record.
+    /// Sets offset, length and file name of the record.
     pub(crate) fn at(mut self, extent: Extent, file: &str) -> CdxjEntry {
         self.capture.length = Some(extent.length.to_string());
         self.capture.offset = Some(extent.offset.to_string());
@@ -439,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_others_are_read() {
+    fn lines_of_other_tools_are_read() {
         let numbers = r#"org,example)/ 20220106150849 {"url":"https://example.org/","mime":"image/png","status":200,"digest":"sha-256:a8","offset":283,"length":2269,"filename":"a.warc.gz","languages":["en"]}"#;
         let entry: CdxjEntry = numbers.parse().unwrap();
         assert_eq!(entry.capture.status.as_deref(), Some("200"));
@@ -452,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_stands_beside_its_file() {
+    fn an_index_is_beside_its_file() {
         let check = |file: &str, index: &str| {
             assert_eq!(index_path(Path::new(file)), Path::new(index));
         };

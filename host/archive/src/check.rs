@@ -1,5 +1,5 @@
-//! Checks a WARC file: whether every record is complete, has the headers that the standard requires, and has the digests of
-//! its bytes. Used by `opilio warc check` and `opilio selftest`.
+//! Checks a WARC file: every record must be complete, have the headers that the standard requires, and have correct digests. Used
+//! by `opilio warc check` and `opilio selftest`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -46,7 +46,7 @@ pub struct RecordError {
 /// Kinds of errors in a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordErrorKind {
-    /// It is incomplete. The check continued at the next place that looked like a record.
+    /// The record is damaged. The check continued at the next place that looks like a record.
     #[error(transparent)]
     Damaged(#[from] Damage),
     /// A header that the standard requires is missing.
@@ -238,7 +238,7 @@ const FURTHER: [(&str, &str); 2] = [
 ];
 
 enum PayloadDigest {
-    /// A resource: its block is its payload.
+    /// `true` for a resource, whose block is its payload.
     Block(Digest, Hasher),
     Http {
         stated: Digest,

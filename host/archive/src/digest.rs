@@ -27,7 +27,7 @@ pub enum Digest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Algorithm {
-    /// The WARC ecosystem expects it: CDX indexes and deduplication compare it.
+    /// Expected by WARC tools: CDX indexes and deduplication compare it.
     #[default]
     Sha1,
     /// An algorithm without known collisions. Readers that verify accept it; indexes may not match it.
@@ -197,7 +197,7 @@ mod tests {
     const EMPTY: &str = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
 
     #[test]
-    fn the_digest_of_nothing_is_the_one_everybody_knows() {
+    fn the_digest_of_empty_input_is_the_well_known_one() {
         assert_eq!(Digest::sha1(b"").to_string(), EMPTY);
         assert_eq!(
             Digest::of(Algorithm::Sha256, b"").to_string(),

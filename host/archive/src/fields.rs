@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// Lines of `name: value`, in the order they were added. A value never breaks its line.
+/// Lines of `name: value`, in the order in which they were added. Control characters in values cannot break a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     lines: Vec<(String, String)>,
@@ -42,7 +42,7 @@ impl Fields {
         )
     }
 
-    /// The lines in the order added, made safe.
+    /// The lines in the order in which they were added, with safe names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.lines
             .iter()

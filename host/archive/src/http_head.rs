@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_read_as_far_as_they_go() {
+    fn incomplete_heads_are_read_to_their_end() {
         let head =
             http_head(b"HTTP/1.1 200 OK\r\nX: y\r\ncontent-type: text/html; charset=x\r\n\r\nbody");
         assert_eq!(

@@ -1,14 +1,14 @@
 //! The payload of a recorded HTTP message: the bytes after the headers, without chunk framing. Used to verify payload digests
 //! and to pass on archived bodies. Content coding (gzip) is part of the payload and is not removed.
 
-/// Longest head of an HTTP message that is searched for its end. Servers send shorter heads, and clients read no longer ones.
-/// A message with a longer head has no payload here.
+/// Maximum bytes of the head of an HTTP message. Servers send shorter heads, and clients read no longer ones. A message with a
+/// longer head has no payload here.
 pub const HTTP_HEAD_BYTES_MAX: usize = 1024 * 1024;
 
-/// Longest line with a chunk's size and extensions; longer than the limit of our own fetcher.
+/// Maximum bytes of a line with a chunk's size and extensions; more than the limit of Opilio's fetcher.
 const CHUNK_LINE_BYTES_MAX: usize = 32 * 1024;
 
-/// Splits an HTTP message into head and body as its bytes come in, in pieces of any size.
+/// Splits an HTTP message into head and body while its bytes arrive, in pieces of any size.
 ///
 /// - Interim answers (1xx, except 101) before the final one count as part of the head.
 /// - A message without a status or request line (HTTP/0.9) is payload as a whole.
@@ -17,7 +17,7 @@ const CHUNK_LINE_BYTES_MAX: usize = 32 * 1024;
 #[derive(Debug, Default)]
 pub struct HttpPayload {
     head: Vec<u8>,
-    /// Offset of the head now being read: after interim answers.
+    /// Offset of the head that is being read, after interim answers.
     head_start: usize,
     line: Vec<u8>,
     state: State,
@@ -54,7 +54,7 @@ impl HttpPayload {
         HttpPayload::default()
     }
 
-    /// The head as far as it has come: start line, headers, blank line; interim answers included.
+    /// The head as far as it was received: start line, headers, blank line, with interim answers.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -69,7 +69,7 @@ impl HttpPayload {
         self.chunked
     }
 
-    /// Feeds the next bytes of the message and passes the parts of the body to `sink`. Each byte of the body comes as
+    /// Processes the next bytes of the message and passes the parts of the body to `sink`. Each byte of the body is passed as
     /// [`BodyPart::Raw`], and each byte of the payload also as [`BodyPart::Payload`].
     pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(BodyPart<'_>)) {
         let mut rest = bytes;
@@ -83,7 +83,7 @@ impl HttpPayload {
                 self.end_of_head_line();
             }
             if self.head.len() >= 5 && !is_message(&self.head) {
-                // HTTP/0.9: the supposed head is the body.
+                // In HTTP/0.9 there is no head, and the bytes are the body.
                 self.state = State::Plain;
                 let body = std::mem::take(&mut self.head);
                 sink(BodyPart::Raw(&body));
@@ -167,7 +167,7 @@ impl HttpPayload {
         }
     }
 
-    /// Moves bytes up to the end of the line to `self.line` and returns the rest.
+    /// Moves bytes up to the end of the line to `self.line` and returns the remaining bytes.
     fn take_line<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let room = CHUNK_LINE_BYTES_MAX
             .saturating_sub(self.line.len())
@@ -205,7 +205,8 @@ enum LineState {
     Nonsense,
 }
 
-/// Returns `true` if the bytes begin like a response. Only responses are split here: a request's start line could be anything.
+/// Returns `true` if the bytes begin like a response. Only responses are split, because the start line of a request has no fixed
+/// form.
 fn is_message(head: &[u8]) -> bool {
     head.starts_with(b"HTTP/")
 }
@@ -242,7 +243,7 @@ fn is_chunked(head: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Feeds the message in one piece and in small ones. All must give the payload.
+    /// Processes the message in one piece and in small pieces. The payload must be the same.
     #[track_caller]
     fn check(message: &str, payload: &str) {
         for step in [message.len(), 1, 7] {
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn chunk_framing_is_taken_off() {
+    fn chunk_framing_is_removed() {
         check(
             &format!("{CHUNKED}5\r\nhello\r\n6;x=\"y\"\r\n world\r\n0\r\n\r\n"),
             "hello world",
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn framing_taken_off_before_is_not_taken_off_again() {
+    fn framing_that_was_removed_before_is_not_removed_again() {
         check(&format!("{CHUNKED}<html>\nhello"), "<html>\nhello");
     }
 

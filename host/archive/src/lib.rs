@@ -1,9 +1,9 @@
 //! Reads and writes WARC/1.1 and ARC files.
 //!
-//! [`Writer`] appends the records of one capture to a file, whose name ends in `.open` until it is finished. It also repairs
-//! the files of a killed process. [`Reader`] reads records, and [`check`] checks a whole file. The caller decides the content
-//! of records: identifiers and times are arguments, so that the same calls write the same bytes. This crate uses no network
-//! and no clock.
+//! [`Writer`] appends the records of one capture to a file, whose name ends in `.open` until it is finished. It also repairs the
+//! files of a killed process. [`Reader`] reads records, and [`check`] checks a whole file. The caller determines the content of
+//! records: identifiers and times are arguments, so that the same calls write the same bytes. This crate uses no network and no
+//! clock.
 //!
 //! Words and header names are those of ISO 28500:2017 (WARC/1.1).
 

@@ -1,4 +1,4 @@
-//! One index (CDXJ) of many archive files: the sorted lines of the indexes beside them.
+//! One index (CDXJ) of many archive files, merged from the indexes beside them.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -9,7 +9,7 @@ use crate::cdxj::{CdxjEntry, index_path, open_index_path};
 use crate::name::final_path;
 use crate::sorted_lines::{Lines, Sorter, Source, line, merge};
 
-/// The indexes of archive files, to be read as one.
+/// The indexes of archive files, which are read as one index.
 pub struct MergedIndex {
     indexes: Vec<PathBuf>,
     /// Captures that are in none of these indexes.
@@ -25,11 +25,11 @@ impl MergedIndex {
         }
     }
 
-    /// Adds the index beside an archive file, finished or being written. Returns whether there is one. The file itself may be
-    /// elsewhere.
+    /// Adds the index beside an archive file, which may be finished or being written. Returns `false` if there is no index. The
+    /// archive file itself need not exist.
     pub fn add_index_of(&mut self, archive: &Path) -> bool {
         let candidates = match final_path(archive) {
-            // It may have been finished since the directory was read.
+            // The file may have been finished after the directory was read.
             Some(finished) => vec![open_index_path(&finished), index_path(&finished)],
             None => vec![index_path(archive)],
         };
@@ -47,7 +47,7 @@ impl MergedIndex {
         lines.try_for_each(|line| self.more.add(line))
     }
 
-    /// Passes all lines on in order, each once. Many indexes are merged through temporary files.
+    /// Passes all lines to `take` in order, without duplicates. Many indexes are merged through temporary files.
     ///
     /// # Errors
     /// An index cannot be read or is not sorted, a temporary file cannot be written, or `take` fails.
@@ -63,7 +63,7 @@ impl MergedIndex {
 fn lines(index: &Path) -> io::Result<Lines> {
     let is_open = index.extension().is_some_and(|it| it == "open");
     let file = match File::open(index) {
-        // It was finished meanwhile.
+        // The file was finished meanwhile.
         Err(missing) if missing.kind() == io::ErrorKind::NotFound && is_open => {
             return lines(&index.with_extension(""));
         }
@@ -75,7 +75,7 @@ fn lines(index: &Path) -> io::Result<Lines> {
         next.transpose()
     });
     if is_open {
-        // It has the order of writing.
+        // Its lines are in the order of writing.
         let mut lines = lines.collect::<io::Result<Vec<String>>>()?;
         lines.sort_unstable();
         return Ok(Box::new(lines.into_iter().map(Ok)));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_indexes_are_merged_with_what_is_written_of_others() {
+    fn finished_and_open_indexes_are_merged() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         write("a.cdxj", "!OpenWayback-CDXJ 1.0\nb 2026 {}\nd 2026 {}\n");

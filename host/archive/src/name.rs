@@ -1,4 +1,4 @@
-//! Names of WARC and ARC files. The template is Heritrix's, so that tools which parse the names still work:
+//! Names of WARC and ARC files. The template is that of Heritrix, so that tools which parse the names still work:
 //! `WEB-20260102030405678-00000-4711~crawler.example.org~8443.warc.gz`.
 
 use std::fmt;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_predecessors() {
+    fn names_are_those_of_heritrix() {
         let name = "WEB-20260102030405006-00007-4711~crawler.example.org~8443.warc.gz";
         check(
             "${prefix}-${timestamp17}-${serialno}-${pid}~${host}~${port}",
@@ -241,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_what_its_text_says() {
+    fn the_default_template_has_the_documented_text() {
         let default = NameTemplate::default();
         assert_eq!(default.to_string().parse(), Ok(default));
     }
 
     #[test]
-    fn faults_are_named() {
+    fn errors_are_described() {
         check("${prefix}", Err(TemplateError::NoSerial));
         check("", Err(TemplateError::NoSerial));
         check(

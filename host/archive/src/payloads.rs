@@ -1,5 +1,6 @@
-//! Index of stored payloads by digest: those a crawl has written, those of other jobs that share the index, and those that
-//! indexes (CDXJ) of earlier archives list. A SQLite database on disk, which several processes may use at the same time.
+//! Digest index: stored payloads by digest. It has the payloads that a crawl has written, those of other jobs that share the index,
+//! and those in indexes (CDXJ) of earlier archives. It is a SQLite database on disk, which several processes may use at the same
+//! time.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,13 +22,13 @@ use crate::digest::Digest;
 /// The database within the folder.
 const FILE: &str = "digests.sqlite3";
 
-/// Payloads of an earlier archive that are put in at a time. Other processes wait meanwhile, some ten milliseconds.
+/// Number of payloads of an earlier archive that are inserted at once. Other processes wait meanwhile, for tens of milliseconds.
 const BATCH: usize = 1024;
 
-/// Longest wait for another process that writes. All of them write for milliseconds, so a longer wait means a disk that hangs.
+/// Maximum wait for another process that writes. Each writes for milliseconds, so a longer wait means that the disk hangs.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Digests of different kinds have different lengths, so one column holds them all.
+/// Definition of the tables. Digests of different algorithms have different lengths, so one column is enough for all.
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS payloads (
         digest BLOB PRIMARY KEY, uri TEXT NOT NULL, date TEXT NOT NULL, record_id TEXT, file TEXT NOT NULL,
@@ -36,25 +37,25 @@ const SCHEMA: &str = "
     -- CDXJ files that were read, with their length and time of change.
     CREATE TABLE IF NOT EXISTS histories (path TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;";
 
-/// The payloads that are stored, and where.
+/// The index of stored payloads.
 pub struct Payloads {
     connection: Mutex<Connection>,
     /// The folder.
     path: PathBuf,
 }
 
-/// The capture that has a payload whole.
+/// The capture that has a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPayload {
-    /// Its URI.
+    /// URI of the capture.
     pub uri: String,
-    /// Its `WARC-Date`, as far as it is known: indexes have seconds.
+    /// `WARC-Date` of the capture, to the second if it is from an index (CDXJ).
     pub date: Timestamp,
-    /// Its `WARC-Record-ID` without angle brackets; indexes have none.
+    /// `WARC-Record-ID` without angle brackets; not set if the payload is from an index (CDXJ).
     pub record_id: Option<String>,
-    /// Its file, without folder.
+    /// File name without folder.
     pub file: String,
-    /// Offset of its record in the file.
+    /// Offset of the record in the file.
     pub offset: u64,
 }
 
@@ -106,7 +107,7 @@ pub enum PayloadsError {
     },
 }
 
-/// The remedy where the file system is not to blame.
+/// Returns the remedy for errors that are not errors of the file system.
 fn advice(source: &io::Error) -> &'static str {
     match source.kind() {
         ErrorKind::InvalidData => "; remove the folder: then payloads stored so far count as new",
@@ -117,7 +118,7 @@ fn advice(source: &io::Error) -> &'static str {
     }
 }
 
-/// The error with the kind that the system's own error would have.
+/// Converts an error to an I/O error with the corresponding kind.
 fn io_error(source: rusqlite::Error) -> io::Error {
     let kind = match source.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => ErrorKind::StorageFull,
@@ -132,7 +133,7 @@ fn io_error(source: rusqlite::Error) -> io::Error {
 }
 
 impl Payloads {
-    /// Opens the index in a folder, which is made if absent.
+    /// Opens the index in a folder. Creates the folder if it does not exist.
     pub fn open(path: impl Into<PathBuf>) -> Result<Payloads, PayloadsError> {
         let path = path.into();
         match open(&path) {
@@ -151,26 +152,28 @@ impl Payloads {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds where a payload with this digest is stored whole. A row with an unreadable date counts as absent.
+    /// Finds the capture that has the payload with this digest. A row with an invalid date counts as missing.
     pub fn find(&self, digest: &Digest) -> Result<Option<StoredPayload>, PayloadsError> {
         let connection = self.connection();
         let found = || {
             let sql =
                 "SELECT uri, date, record_id, file, record_offset FROM payloads WHERE digest = ?1";
             let mut statement = connection.prepare_cached(sql)?;
-            statement.query_row([digest.bytes()], stored).optional()
+            statement
+                .query_row([digest.bytes()], payload_of_row)
+                .optional()
         };
         Ok(found().map_err(|source| self.fault(source))?.flatten())
     }
 
-    /// Records where a payload is stored, in place of an earlier entry.
+    /// Records the capture that has a payload. Replaces an earlier entry.
     pub fn keep(&self, digest: &Digest, stored: &StoredPayload) -> Result<(), PayloadsError> {
         let kept = insert(&self.connection(), "REPLACE", digest, stored);
         kept.map(drop).map_err(|source| self.fault(source))
     }
 
-    /// Removes the payloads of files that lost their end. `kept` maps a file's name to the bytes left of it.
-    /// Returns how many payloads were removed.
+    /// Removes the payloads of records beyond the end of files that were cut. `kept` maps a file's name to its remaining length in
+    /// bytes. Returns the number of removed payloads.
     pub fn forget(&self, kept: &HashMap<String, u64>) -> Result<u64, PayloadsError> {
         if kept.is_empty() {
             return Ok(0);
@@ -181,7 +184,7 @@ impl Payloads {
         })
     }
 
-    /// Removes the payloads whose captures are gone. Returns how many.
+    /// Removes the payloads whose captures match, such as redacted ones. Returns the number of removed payloads.
     pub fn forget_where(
         &self,
         is_gone: impl Fn(&StoredPayload) -> bool,
@@ -195,7 +198,7 @@ impl Payloads {
                 let mut statement = change.prepare(sql)?;
                 let mut rows = statement.query([])?;
                 while let Some(row) = rows.next()? {
-                    if stored(row)?.is_some_and(|stored| is_gone(&stored)) {
+                    if payload_of_row(row)?.is_some_and(|stored| is_gone(&stored)) {
                         gone.push(row.get(5)?);
                     }
                 }
@@ -252,7 +255,7 @@ impl Payloads {
 
     /// Syncs every change so far to disk.
     pub fn persist(&self) -> Result<(), PayloadsError> {
-        // Syncs what was written since the last time, then moves it from the log into the database.
+        // Syncs recent writes, then moves them from the write-ahead log into the database.
         let sql = "PRAGMA wal_checkpoint(FULL)";
         let done = self.connection().query_row(sql, [], |_| Ok(()));
         done.map_err(|source| self.fault(source))
@@ -280,26 +283,26 @@ impl Payloads {
     }
 }
 
-/// Opens the database; none where the folder has other files instead.
+/// Opens the database; `None` if the folder has other files instead.
 fn open(path: &Path) -> io::Result<Option<Connection>> {
     fs::create_dir_all(path)?;
     let file = path.join(FILE);
     if !file.exists() {
-        // Another job may be making the same index now: its files have names that begin with that of the database.
+        // Another job may be creating the same index: then there are files whose names begin with the name of the database.
         for entry in fs::read_dir(path)? {
             if !entry?.file_name().to_string_lossy().starts_with(FILE) {
                 return Ok(None);
             }
         }
     }
-    // One process after the other: SQLite does not wait where two turn on the write-ahead log at the same time.
+    // A lock serialises this step, because SQLite does not wait if two processes turn on the write-ahead log at the same time.
     let turn = File::create(path.join(format!("{FILE}.lock")))?;
     turn.lock()?;
     let connect = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(&file)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // Readers and the one writer do not wait for one another, and nothing is synced before `persist`: a process that
-        // dies loses nothing, a machine that does at most what was kept since, and never the order of what is left.
+        // Readers and the writer do not wait for each other, and nothing is synced before `persist`. A crash of the process loses
+        // nothing. A crash of the machine loses at most the writes since then, always the latest ones.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.execute_batch(SCHEMA)?;
@@ -308,12 +311,12 @@ fn open(path: &Path) -> io::Result<Option<Connection>> {
     connect().map(Some).map_err(io_error)
 }
 
-/// A change that other processes see as a whole. The lock on writing is taken at once, so that it never fails in between.
+/// Begins a transaction. The write lock is taken at once, so that no later step fails because of another writer.
 fn change(connection: &Connection) -> rusqlite::Result<Transaction<'_>> {
     Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
 }
 
-/// Puts a payload in by `REPLACE` or `INSERT OR IGNORE`. Returns how many rows were written.
+/// Inserts a payload by `REPLACE` or `INSERT OR IGNORE`. Returns the number of written rows.
 fn insert(
     connection: &Connection,
     how: &str,
@@ -333,8 +336,8 @@ fn insert(
     ])
 }
 
-/// Reads a payload from the first five columns of a row; none if its date is malformed.
-fn stored(row: &Row<'_>) -> rusqlite::Result<Option<StoredPayload>> {
+/// Reads a payload from the first five columns of a row; `None` if its date is malformed.
+fn payload_of_row(row: &Row<'_>) -> rusqlite::Result<Option<StoredPayload>> {
     let date: String = row.get(1)?;
     let Ok(date) = date.parse() else {
         return Ok(None);
@@ -356,13 +359,13 @@ impl std::fmt::Debug for Payloads {
     }
 }
 
-/// Returns the payload that a line of an index describes; none for revisits and for forms that we do not know.
+/// Returns the payload that a line of an index (CDXJ) describes; `None` for revisits and unknown forms.
 fn payload(timestamp: &str, capture: CdxjCapture) -> Option<(Digest, StoredPayload)> {
     if capture.is_revisit() {
         return None;
     }
     let written = capture.digest?;
-    // CDX files, and indexes made of them, have SHA-1 without a label.
+    // CDX files, and indexes made from them, have SHA-1 without a label.
     let digest = written
         .parse()
         .or_else(|_| format!("sha1:{written}").parse())
@@ -377,7 +380,7 @@ fn payload(timestamp: &str, capture: CdxjCapture) -> Option<(Digest, StoredPaylo
     (!stored.uri.is_empty()).then_some((digest, stored))
 }
 
-/// Length and time of change of a file, by which a later change is noticed.
+/// Returns length and modification time of a file, by which later changes are detected.
 fn mark(file: &Path) -> io::Result<String> {
     let metadata = fs::metadata(file)?;
     let changed = metadata.modified()?.duration_since(UNIX_EPOCH);
@@ -402,7 +405,7 @@ mod tests {
 
     use super::*;
 
-    fn stored(file: &str, offset: u64) -> StoredPayload {
+    fn stored_payload(file: &str, offset: u64) -> StoredPayload {
         StoredPayload {
             uri: "http://a.example/".to_owned(),
             date: "2026-01-02T03:04:05.678Z".parse().unwrap(),
@@ -413,20 +416,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_after_opening_again() {
+    fn kept_payloads_are_found_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("job/digests");
         let (one, other) = (Digest::sha1(b"1"), Digest::sha1(b"2"));
         let payloads = Payloads::open(&path).unwrap();
-        payloads.keep(&one, &stored("a.warc.gz", 7)).unwrap();
+        payloads
+            .keep(&one, &stored_payload("a.warc.gz", 7))
+            .unwrap();
         drop(payloads);
         let payloads = Payloads::open(&path).unwrap();
-        assert_eq!(payloads.find(&one).unwrap(), Some(stored("a.warc.gz", 7)));
+        assert_eq!(
+            payloads.find(&one).unwrap(),
+            Some(stored_payload("a.warc.gz", 7))
+        );
         assert_eq!(payloads.find(&other).unwrap(), None);
     }
 
     #[test]
-    fn several_use_one_index_at_the_same_time() {
+    fn several_processes_use_one_index_at_the_same_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shared");
         std::thread::scope(|scope| {
@@ -436,7 +444,9 @@ mod tests {
                     let payloads = Payloads::open(path).unwrap();
                     for count in 0_u8..50 {
                         let digest = Digest::sha1(&[number, count]);
-                        payloads.keep(&digest, &stored("a", count.into())).unwrap();
+                        payloads
+                            .keep(&digest, &stored_payload("a", count.into()))
+                            .unwrap();
                     }
                     payloads.persist().unwrap();
                 });
@@ -448,18 +458,21 @@ mod tests {
         );
         for (number, count) in (0..4).flat_map(|number| (0..50).map(move |count| (number, count))) {
             let digest = Digest::sha1(&[number, count]);
-            assert_eq!(one.find(&digest).unwrap(), Some(stored("a", count.into())));
+            assert_eq!(
+                one.find(&digest).unwrap(),
+                Some(stored_payload("a", count.into()))
+            );
         }
-        // What one does, the other sees at once.
+        // Each sees the changes of the other at once.
         let late = Digest::sha1(b"late");
-        one.keep(&late, &stored("b", 1)).unwrap();
-        assert_eq!(other.find(&late).unwrap(), Some(stored("b", 1)));
+        one.keep(&late, &stored_payload("b", 1)).unwrap();
+        assert_eq!(other.find(&late).unwrap(), Some(stored_payload("b", 1)));
         assert_eq!(other.forget_where(|stored| stored.file == "b").unwrap(), 1);
         assert_eq!(one.find(&late).unwrap(), None);
     }
 
     #[test]
-    fn a_folder_of_somebody_else_is_refused_and_damage_is_named() {
+    fn a_folder_with_other_files_is_refused_and_damage_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("letters.txt"), "dear").unwrap();
         let refused = Payloads::open(folder.path()).unwrap_err();
@@ -475,13 +488,19 @@ mod tests {
     }
 
     #[test]
-    fn payloads_behind_the_end_of_a_file_are_forgotten() {
+    fn payloads_beyond_the_end_of_a_file_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let payloads = Payloads::open(folder.path().join("digests")).unwrap();
         let digests = [b"1", b"2", b"3"].map(|text| Digest::sha1(text));
-        payloads.keep(&digests[0], &stored("cut", 99)).unwrap();
-        payloads.keep(&digests[1], &stored("cut", 100)).unwrap();
-        payloads.keep(&digests[2], &stored("whole", 100)).unwrap();
+        payloads
+            .keep(&digests[0], &stored_payload("cut", 99))
+            .unwrap();
+        payloads
+            .keep(&digests[1], &stored_payload("cut", 100))
+            .unwrap();
+        payloads
+            .keep(&digests[2], &stored_payload("whole", 100))
+            .unwrap();
         let kept = HashMap::from([("cut".to_owned(), 100)]);
         assert_eq!(payloads.forget(&kept).unwrap(), 1);
         let found = digests.map(|digest| payloads.find(&digest).unwrap().is_some());
@@ -489,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_archive_is_known_by_its_index() {
+    fn payloads_of_an_earlier_archive_are_read_from_its_index() {
         let folder = tempfile::tempdir().unwrap();
         let payloads = Payloads::open(folder.path().join("digests")).unwrap();
         let (one, other) = (Digest::sha1(b"1"), Digest::sha1(b"2"));

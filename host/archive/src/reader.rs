@@ -1,7 +1,7 @@
-//! Reads the records of a WARC or ARC file, from any offset at which a record begins. Files are plain, or have a gzip member
-//! or a zstd frame for each record. It also reads files of other writers: WARC/1.0, bare LF line ends, folded headers,
-//! several records in one member. Records of ARC files come with the headers that a WARC would have ([`crate::arc`]), so
-//! that callers need not distinguish. It does not verify digests; [`crate::check`] does.
+//! Reads the records of a WARC or ARC file, from any offset at which a record begins. Files are plain, or have a gzip member or a
+//! zstd frame for each record. Files of other writers are supported: WARC/1.0, bare LF line ends, folded headers, several records
+//! in one member. Records of ARC files get the headers that a WARC would have ([`crate::arc`]), so that callers need not
+//! distinguish the formats. Digests are not verified here, but by [`crate::check`].
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -15,7 +15,7 @@ use crate::fields::trim;
 use crate::headers::Headers;
 use crate::zst;
 
-/// Longest header of a record. Real ones are shorter (a URI has some kilobytes); a longer one is treated as damage.
+/// Maximum bytes of a record's header. Real headers are shorter (a URI has some kilobytes). A longer one counts as damage.
 pub const HEADER_BYTES_MAX: usize = 1024 * 1024;
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Reads the records of one file, one after another.
 pub struct Reader {
     path: PathBuf,
-    /// `None` after the last record, and while one kind of stream is converted into the other.
+    /// `None` after the last record, and while a plain stream is replaced by a compressed one or the reverse.
     stream: Option<Stream>,
     state: State,
     /// Offset of the current record (its gzip member).
@@ -60,7 +60,7 @@ pub enum Packing {
 pub struct Extent {
     /// First byte of the record (of its gzip member).
     pub offset: u64,
-    /// Bytes in the file. 0 if the record shares its gzip member with another.
+    /// Bytes in the file; 0 if the record shares its gzip member with another one.
     pub length: u64,
     /// `true` if it shares its gzip member with another record.
     pub shared: bool,
@@ -189,7 +189,7 @@ impl Reader {
         self.packing
     }
 
-    /// Returns the next record, or `None` after the last one. The rest of the previous record is skipped, and its end verified.
+    /// Returns the next record, or `None` after the last one. Skips the remainder of the previous record, and verifies its end.
     /// After an error there are no more records, unless [`Reader::resync`] finds one.
     pub fn next_record(&mut self) -> Result<Option<StoredRecord<'_>>, ReadError> {
         if let State::Block(_) = self.state {
@@ -205,8 +205,8 @@ impl Reader {
         Ok(Some(StoredRecord { reader: self }))
     }
 
-    /// Skips to the next place after the start of a damaged record that looks like a record, and returns its offset. The place
-    /// may be inside the damaged record's block (an archived WARC file), so the result is a guess.
+    /// Skips to the next place after the start of a damaged record that looks like a record, and returns its offset. The result is
+    /// a guess, because the place may be inside the block of the damaged record (an archived WARC file).
     pub fn resync(&mut self) -> Result<Option<u64>, ReadError> {
         let found = self.next_candidate(self.offset + 1);
         let found = found.map_err(|source| self.io(source))?;
@@ -274,9 +274,9 @@ impl Reader {
             return Ok(false);
         }
         if self.format == Some(ArchiveFormat::Arc) && !self.skip_line_ends()? {
-            // Blank lines after the last record of an ARC file, which some writers packed separately.
+            // Some writers compressed the blank lines after the last record of an ARC file separately.
             self.shared = false;
-            self.offset = self.taken().unwrap_or(self.offset);
+            self.offset = self.consumed_bytes().unwrap_or(self.offset);
             return match self.stream {
                 Some(Stream::Plain(_)) | None => Ok(false),
                 _ => self.begin(),
@@ -291,7 +291,7 @@ impl Reader {
         let length = length.ok_or_else(|| {
             let lengths = lengths
                 .iter()
-                .map(|length| shown(length.as_bytes()))
+                .map(|length| excerpt(length.as_bytes()))
                 .collect();
             self.damaged(Damage::ContentLength(lengths))
         })?;
@@ -299,7 +299,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Examines the next bytes of the file and begins to unpack them; `false` at the end.
+    /// Detects the compression of the next bytes and begins to decompress them; `false` at the end.
     fn unpack(&mut self, mut source: Source) -> Result<bool, ReadError> {
         loop {
             self.offset = source.position;
@@ -322,7 +322,7 @@ impl Reader {
                 }
                 Packing::Zstd => {
                     let dictionary = self.dictionary()?;
-                    // The library reports an invalid dictionary as a lack of memory.
+                    // The library reports an invalid dictionary as an out-of-memory error.
                     let decoder = zst::decoder(source, dictionary).map_err(|_| {
                         self.damaged(Damage::Dictionary(
                             "it is not a dictionary of zstd".to_owned(),
@@ -336,8 +336,8 @@ impl Reader {
         }
     }
 
-    /// Skips a zstd frame without data. The dictionary is such a frame. It is read from the beginning of the file when it is
-    /// needed, wherever reading began.
+    /// Skips a zstd frame without data, such as the frame with the dictionary. The dictionary is read from the beginning of the
+    /// file when it is needed, even if reading began at another offset.
     fn skip_frame(&mut self, source: &mut Source) -> Result<(), ReadError> {
         match zst::skip(source) {
             Ok(true) => Ok(()),
@@ -386,8 +386,8 @@ impl Reader {
         }
     }
 
-    /// Bytes of the file consumed so far, if no decoder holds back bytes.
-    fn taken(&self) -> Option<u64> {
+    /// Returns the number of bytes of the file consumed so far, if no decoder has buffered bytes.
+    fn consumed_bytes(&self) -> Option<u64> {
         match &self.stream {
             Some(Stream::Plain(source)) => Some(source.position),
             Some(Stream::Gzip(member)) => Some(member.get_ref().get_ref().position),
@@ -410,7 +410,7 @@ impl Reader {
             return Ok(());
         }
         if self.format == Some(ArchiveFormat::Arc) || !line.starts_with(b"WARC/") {
-            return Err(self.damaged(Damage::NotARecord(shown(&line))));
+            return Err(self.damaged(Damage::NotARecord(excerpt(&line))));
         }
         self.format = Some(ArchiveFormat::Warc);
         self.headers = Headers::new(&String::from_utf8_lossy(&line));
@@ -426,12 +426,12 @@ impl Reader {
                         value.push(' ');
                         value.push_str(trim(&text));
                     }
-                    None => return Err(self.damaged(Damage::HeaderLine(shown(&line)))),
+                    None => return Err(self.damaged(Damage::HeaderLine(excerpt(&line)))),
                 }
             } else if let Some((name, value)) = text.split_once(':') {
                 self.headers.push(trim(name), trim(value));
             } else {
-                return Err(self.damaged(Damage::HeaderLine(shown(&line))));
+                return Err(self.damaged(Damage::HeaderLine(excerpt(&line))));
             }
         }
     }
@@ -452,10 +452,10 @@ impl Reader {
         }
         let begun = self.headers.version().is_empty() && !line.is_empty();
         Err(self.damaged(match *left {
-            0 if begun && !line.starts_with(b"WARC/") => Damage::NotARecord(shown(line)),
+            0 if begun && !line.starts_with(b"WARC/") => Damage::NotARecord(excerpt(line)),
             0 => Damage::HeaderTooLong,
             _ if begun && !b"WARC/".starts_with(&line[..line.len().min(5)]) => {
-                Damage::NotARecord(shown(line))
+                Damage::NotARecord(excerpt(line))
             }
             _ => Damage::Short,
         }))
@@ -494,7 +494,7 @@ impl Reader {
         })
     }
 
-    /// Skips the rest of the block and verifies the end of the record.
+    /// Skips the remainder of the block and verifies the end of the record.
     fn finish(&mut self) -> Result<Extent, ReadError> {
         let mut scratch = [0; 8 * 1024];
         while self.read_block(&mut scratch)? > 0 {}
@@ -516,7 +516,7 @@ impl Reader {
             None => Ok(false),
         };
         match at_end.map_err(|e| self.stream_fault(e))? {
-            true => end = self.taken(),
+            true => end = self.consumed_bytes(),
             false => shared = true,
         }
         self.state = State::Between;
@@ -542,21 +542,21 @@ impl Reader {
             }
         }
         if trailer != *crate::serialize::TRAILER {
-            return Err(self.damaged(Damage::Trailer(shown(&trailer))));
+            return Err(self.damaged(Damage::Trailer(excerpt(&trailer))));
         }
         Ok(())
     }
 
-    /// Reads the line end of a record. After the last record of a file or a member it may be missing: old writers differ.
+    /// Reads the line end of a record. After the last record of a file or a member it may be missing, depending on the writer.
     fn end_of_arc_record(&mut self) -> Result<(), ReadError> {
         let mut end = [0; 1];
         match self.read_stream(&mut end)? {
             0 => Ok(()),
             _ if end == [b'\r'] || end == [b'\n'] => {
-                // Blank lines belong to the record. Otherwise a member with nothing else would be a record of its own.
+                // Blank lines belong to the record. Otherwise a member that has only blank lines would count as a record.
                 self.skip_packed_line_ends()
             }
-            _ => Err(self.damaged(Damage::Trailer(shown(&end)))),
+            _ => Err(self.damaged(Damage::Trailer(excerpt(&end)))),
         }
     }
 
@@ -575,14 +575,14 @@ impl Reader {
         }
     }
 
-    /// The first offset from `from` on at which a record seems to begin. In a packed file this is a gzip member or a zstd frame
-    /// that unpacks to a record, in a plain one a version line.
+    /// Returns the first offset, at `from` or later, at which a record seems to begin. In a compressed file this is a gzip member
+    /// or a zstd frame that contains a record; in a plain file it is a version line.
     fn next_candidate(&mut self, from: u64) -> io::Result<Option<u64>> {
         let is_arc = self.format == Some(ArchiveFormat::Arc);
         let (pattern, lead): (&[u8], u64) = match self.packing {
             Packing::Gzip => (&[0x1f, 0x8b, 8], 0),
             Packing::Zstd => (&zst::FRAME, 0),
-            // A plain record may begin right at `from`: search the line end before it too.
+            // A plain record may begin exactly at `from`, so the search includes the line end before it.
             Packing::Plain if is_arc => (b"\n", 1),
             Packing::Plain => (b"\nWARC/", 1),
         };
@@ -615,7 +615,7 @@ impl Reader {
     fn begins_a_record(&mut self, offset: u64, is_arc: bool) -> io::Result<bool> {
         let source = open_source(&self.path, offset)?;
         let start = match (self.packing, is_arc) {
-            // The pattern itself is the beginning of a record.
+            // The pattern itself is the beginning of a record, so nothing else needs to be checked.
             (Packing::Plain, false) => return Ok(true),
             (Packing::Plain, true) => first_line(source),
             (Packing::Gzip, _) => first_line(GzDecoder::new(source)),
@@ -673,7 +673,7 @@ impl StoredRecord<'_> {
         self.reader.read_block(buffer)
     }
 
-    /// The rest of the block, at most `bytes_max` of it.
+    /// Returns the remainder of the block, at most `bytes_max` bytes.
     pub fn block(&mut self, bytes_max: usize) -> Result<Vec<u8>, ReadError> {
         let left = usize::try_from(self.block_left())
             .unwrap_or(usize::MAX)
@@ -690,7 +690,7 @@ impl StoredRecord<'_> {
         Ok(block)
     }
 
-    /// Skips the rest and verifies that the record is complete.
+    /// Skips the remainder and verifies that the record is complete.
     pub fn finish(self) -> Result<Extent, ReadError> {
         self.reader.finish()
     }
@@ -733,7 +733,7 @@ impl BufRead for Source {
 }
 
 /// The beginning of unexpected bytes, for a message.
-fn shown(bytes: &[u8]) -> String {
+fn excerpt(bytes: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 60;
     String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES_MAX)]).into_owned()
 }
@@ -747,7 +747,7 @@ fn packing_of(first: &[u8]) -> Packing {
     }
 }
 
-/// Converts a decoder's error. It reports damage and failed reads alike; only the latter have an OS error number.
+/// Converts a decoder's error. Decoders report damage and failed reads as I/O errors; only failed reads have an OS error number.
 fn packed_fault(path: &Path, offset: u64, packing: Packing, e: io::Error) -> ReadError {
     let file = path.to_owned();
     if e.raw_os_error().is_some() {
@@ -769,7 +769,7 @@ fn packed_fault(path: &Path, offset: u64, packing: Packing, e: io::Error) -> Rea
     }
 }
 
-/// The first line of a stream, cut at the maximum length of a record's first line.
+/// Returns the first line of a stream, cut at the maximum length of a record's first line.
 fn first_line(stream: impl Read) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let mut stream = BufReader::new(stream.take(arc::LINE_BYTES_MAX as u64));

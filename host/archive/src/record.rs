@@ -1,6 +1,6 @@
-//! A record to be written: the facts about a capture, in the words of the standard.
+//! A record to be written, with the names of the standard.
 //!
-//! `warcinfo` records are not included: the writer creates one for each file.
+//! `warcinfo` records are not among them, because the writer creates one for each file.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -26,7 +26,7 @@ pub const TEXT_DNS: &str = "text/dns";
 
 /// A record to be written. The constructors set the fields that a kind always has; the others are set directly.
 ///
-/// Text in any field may be hostile. Control characters are replaced by blanks, and in URIs percent-encoded, so no value can
+/// Text in any field may be hostile. Control characters are replaced by blanks, or percent-encoded in URIs, so that no value can
 /// break a header line.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -41,7 +41,7 @@ pub struct Record {
     pub target_uri: String,
     /// `Content-Type` of the block; one of the constants of this module or the server's own.
     pub content_type: String,
-    /// `WARC-Block-Digest`, if the caller already computed it during recording; the writer trusts it. `None`: the writer reads
+    /// `WARC-Block-Digest`, if the caller has computed it during recording; the writer does not verify it. `None`: the writer reads
     /// the block an additional time to compute it.
     pub block_digest: Option<Digest>,
     /// `WARC-Payload-Digest`: digest of the HTTP body without transfer coding; on a revisit, of the payload that was not
@@ -83,11 +83,11 @@ pub enum RecordKind {
     Request,
     /// The bytes sent by the server, headers and body as on the wire.
     Response,
-    /// The response without its payload, which is stored already.
+    /// A response without its payload, which is stored already.
     Revisit(RevisitProfile),
     /// Content obtained without a protocol that is worth recording, such as an answer of the DNS.
     Resource,
-    /// Our statements about a capture.
+    /// Metadata about a capture.
     Metadata,
 }
 
@@ -98,8 +98,8 @@ pub enum RevisitProfile {
     IdenticalPayloadDigest,
     /// The server answered 304 to a conditional request.
     ServerNotModified,
-    /// The response's headers were taken as proof that the document is unchanged, and its body was not fetched. The standard has
-    /// no such profile. The URI is our own, so that no auditor takes the record for a 304.
+    /// The document was judged unchanged by the headers of the response, and the body was not fetched. The standard has no such
+    /// profile. The URI of the profile is Opilio's, so that the record cannot be mistaken for a 304.
     HeadersUnchanged,
 }
 
@@ -133,7 +133,7 @@ pub enum Truncation {
 pub enum Block {
     /// Content in memory.
     Bytes(Bytes),
-    /// Content stored elsewhere, read when the record is written (twice without a block digest).
+    /// Spooled content, which is read when the record is written (twice without a block digest).
     Spool {
         /// Length in bytes. A reader with another length fails the capture.
         length: u64,
@@ -342,7 +342,7 @@ impl Truncation {
 }
 
 impl Block {
-    /// A block stored elsewhere: its length and a function that opens it.
+    /// Creates a spooled block from its length and a function that opens it.
     pub fn spool<F>(length: u64, open: F) -> Block
     where
         F: Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync + 'static,

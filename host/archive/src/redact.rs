@@ -1,9 +1,9 @@
 //! Redaction: replaces records in place by tombstones; all other bytes of the file stay unchanged.
 //!
-//! [`survey`] finds the records to redact: the chosen ones, the others of the same captures, and revisits of the same
-//! payload. The other records of a capture have traces of it: the request has cookies, the metadata outlinks. [`redact`]
-//! writes a new file beside the old one, and replaces the old one only when the new one is complete. docs/ARCHIVING.md
-//! describes a tombstone.
+//! [`survey`] finds the records to redact: the chosen ones, the other records of the same captures, and revisits of the same
+//! payload. The other records of a capture are included because they have data about it: the request has cookies, the metadata has
+//! outlinks. [`redact`] writes a new file beside the old one, and replaces the old one only when the new one is complete.
+//! docs/ARCHIVING.md describes tombstones.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -28,12 +28,12 @@ use crate::zst;
 pub const REDACTED: &str = "Opilio-Redacted";
 /// Header of a tombstone: the reason.
 const REASON: &str = "Opilio-Redaction-Reason";
-/// Header of a tombstone: the former `WARC-Type`, if it has another now.
+/// Header of a tombstone: the former `WARC-Type`, if the tombstone has another type.
 const FORMER_TYPE: &str = "Opilio-Redacted-Type";
 /// Header of a tombstone: the payload digest of the removed content, if it is kept.
 const FORMER_DIGEST: &str = "Opilio-Redacted-Payload-Digest";
 
-/// Headers that the tombstone keeps. Unknown headers may hold anything, titles and cookies too.
+/// Headers that the tombstone keeps. Unknown headers are removed, because they may have any content, such as titles and cookies.
 const KEPT: [&str; 10] = [
     "WARC-Record-ID",
     "WARC-Date",
@@ -55,7 +55,7 @@ const DAMAGED_MAX: usize = 1000;
 pub struct RedactionPlan {
     /// The records, by file and offset.
     pub targets: Vec<Target>,
-    /// Places that cannot be read: further records to redact may be there.
+    /// Places that cannot be read, where further records to redact may be.
     pub damaged: Vec<ReadError>,
     /// Captures outside the targets that have a redacted payload: file and offset.
     pub copies: Vec<(PathBuf, u64)>,
@@ -76,18 +76,18 @@ pub struct Target {
     pub extent: Extent,
     /// The reason for its redaction.
     pub why: RedactionReason,
-    /// Its header.
+    /// Header of the record.
     pub headers: Headers,
 }
 
 /// The reason why a record is redacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedactionReason {
-    /// It was chosen.
+    /// The record was chosen.
     Chosen,
-    /// It belongs to the exchange of a redacted record.
+    /// The record belongs to the exchange of a redacted record.
     SameCapture,
-    /// It is a revisit of a redacted payload.
+    /// The record is a revisit of a redacted payload.
     Revisit,
 }
 
@@ -98,7 +98,7 @@ pub struct Tombstone<'a> {
     pub reason: &'a str,
     /// Time of the removal.
     pub at: Timestamp,
-    /// `true` to keep the payload digest of the removed content. Holders of a copy can identify the content by it.
+    /// `true` to keep the payload digest of the removed content. Owners of a copy can identify the content by the digest.
     pub keep_digests: bool,
 }
 
@@ -165,10 +165,10 @@ struct Note {
     file: usize,
     extent: Extent,
     id: Option<Key>,
-    /// Target URI and date, by which revisits refer to a record.
+    /// Target URI and date, by which revisits may refer to the record.
     place: Option<Key>,
     concurrent_to: Vec<Key>,
-    /// The targets of a revisit: a record, or a URI at a time. If it names neither, `refers_to_payload` applies.
+    /// The targets of a revisit: a record, or a URI at a time. If the revisit has neither, `refers_to_payload` applies.
     refers_to: Vec<Key>,
     refers_to_payload: Option<Key>,
     payload: Option<Key>,
@@ -176,7 +176,7 @@ struct Note {
     why: Option<RedactionReason>,
 }
 
-/// Reads files and finds all records to redact when the `chosen` records are redacted.
+/// Reads files and finds all records that must be redacted together with the `chosen` records.
 pub fn survey(
     files: &[PathBuf],
     mut chosen: impl FnMut(&Headers) -> bool,
@@ -230,7 +230,7 @@ pub fn survey(
             Some(record) => record.headers().clone(),
             None => continue,
         };
-        // In a shared member the first record is not the one meant; `redact` refuses those in any case.
+        // In a shared member the record at this offset may be another one. `redact` refuses such records anyway.
         if headers.first(REDACTED).is_none() || note.extent.shared {
             survey.targets.push(Target {
                 file: file.clone(),
@@ -350,7 +350,7 @@ fn payload_elsewhere(notes: &[Note]) -> u64 {
         .count() as u64
 }
 
-/// The payload digest of empty content, which half of all redirects have. It does not show that two have the same content.
+/// Returns the payload digest of empty content, which half of all redirects have. It does not show that two captures are the same.
 fn nothing() -> Key {
     key(&Digest::sha1(b"").to_string())
 }
@@ -374,8 +374,8 @@ fn bare(uri: &str) -> &str {
         .unwrap_or(uri)
 }
 
-/// Replaces records of one file by tombstones. A new file is written beside it, read through, and renamed over it in one
-/// step. An error before the rename leaves the file unchanged.
+/// Replaces records of one file by tombstones. A new file is written beside it, verified, and renamed over it in one step. If an
+/// error occurs before the rename, the file is unchanged.
 pub fn redact(
     file: &Path,
     targets: &[Target],
@@ -401,7 +401,7 @@ pub fn redact(
         .map_err(fault)?;
     match to.try_lock() {
         Err(TryLockError::WouldBlock) => return Err(RedactError::Busy(file.to_owned())),
-        // A file system without locks: no process can hold one.
+        // On a file system without locks, no process can have locked the file.
         Ok(()) | Err(TryLockError::Error(_)) => {}
     }
     let done = rewrite(file, &mut to, targets, tombstone).and_then(|redacted| {
@@ -417,7 +417,7 @@ pub fn redact(
         Ok(redacted)
     });
     if done.is_err() {
-        // The first error is reported, not one of the clean-up.
+        // The first error is reported, not an error of the clean-up.
         let _ = fs::remove_file(&draft);
     }
     done
@@ -495,7 +495,7 @@ fn copy(from: &mut File, offset: u64, length: u64, to: &mut File) -> io::Result<
     }
 }
 
-/// Numbers of readable records and of damaged places in a file.
+/// Returns the numbers of readable records and of damaged places in a file.
 fn records_of(file: &Path) -> Result<(u64, u64), ReadError> {
     let (mut records, mut damages) = (0, 0);
     let mut reader = Reader::open(file)?;
@@ -546,7 +546,7 @@ impl Packing {
                 encoder.write_all(record)?;
                 encoder.finish()
             }
-            // Without the file's dictionary: a frame that names no dictionary is unpacked without one.
+            // The frame does not use the file's dictionary. Frames that name no dictionary are decompressed without one.
             Packing::Zstd => zstd::bulk::compress(record, zstd::DEFAULT_COMPRESSION_LEVEL),
         }
     }
@@ -615,7 +615,7 @@ impl Tombstone<'_> {
             .first("Content-Type")
             .is_some_and(|media_type| media_type.trim_start().starts_with("application/http"));
         Some(match kind {
-            // A revisit would refer to a payload that may be elsewhere.
+            // A revisit record would refer to a payload that may still be stored elsewhere.
             "response" | "revisit" if http || kind == "revisit" => Content {
                 kind: "response",
                 content_type: crate::record::HTTP_RESPONSE,
@@ -636,7 +636,7 @@ impl Tombstone<'_> {
                 block: words.clone(),
                 payload: Some(words),
             },
-            // An invented request was never sent, and readers report an empty HTTP request as an error.
+            // Not an HTTP request: an invented one was never sent, and readers report an empty one as an error.
             "request" => Content {
                 kind: "request",
                 content_type: "text/plain; charset=utf-8",
@@ -658,7 +658,7 @@ impl Tombstone<'_> {
     }
 }
 
-/// The tombstone in ARC, which can store only the content.
+/// Formats the tombstone in ARC, which has only the content.
 fn arc_record(headers: &Headers, content: &Content) -> Vec<u8> {
     let uri = safe_uri(headers.target_uri().unwrap_or_default());
     let ip = headers.first("WARC-IP-Address").unwrap_or("0.0.0.0");
@@ -684,8 +684,8 @@ impl RedactionPlan {
         files
     }
 
-    /// A test whether a payload in a digest index is among the redacted ones. It compares URI and second, which all such indexes
-    /// have. If a payload too many is forgotten, it is only stored once more.
+    /// Returns a test whether a payload in a digest index is among the redacted ones. It compares URI and second, which all such
+    /// indexes have. If it removes a payload that is not redacted, that payload is only stored once more.
     pub fn takes(&self) -> impl Fn(&StoredPayload) -> bool {
         let moment = |uri: &str, date: Timestamp| (key(uri), date.as_second());
         let gone: HashSet<(Key, i64)> = self
@@ -699,7 +699,7 @@ impl RedactionPlan {
         move |stored| gone.contains(&moment(&stored.uri, stored.date))
     }
 
-    /// The damaged places, with the damage as the check reports it.
+    /// Returns the damaged places, with the damage as reported by the check.
     pub fn damages(&self) -> impl Iterator<Item = (&Path, u64, &Damage)> {
         self.damaged.iter().filter_map(|fault| match fault {
             ReadError::Damaged {

@@ -1,5 +1,5 @@
-//! Repairs files that a killed process left with `.open`. Complete records are kept, a torn tail is cut off, and the file
-//! gets its final name. A file that a living writer holds (by an advisory lock) is left alone.
+//! Repairs files with the suffix `.open` that a killed process left. Complete records are kept, an incomplete last record is cut
+//! off, and the file gets its final name. A file that a running writer has locked (by an advisory lock) is not changed.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -20,18 +20,18 @@ pub struct RepairedFile {
     pub file: Option<PathBuf>,
     /// Its path before the repair.
     pub found: PathBuf,
-    /// Complete records that it keeps, at the offsets they had.
+    /// Number of complete records that the file keeps, at unchanged offsets.
     pub records: u64,
-    /// Bytes cut off.
+    /// Number of bytes that were cut off.
     pub cut_bytes: u64,
-    /// Complete records after a damaged one (lost pages of a power failure). They are now in a file of their own.
+    /// Complete records after a damaged one (pages that were lost in a power failure). They were moved to a separate file.
     pub rescued: Option<RescuedRecords>,
 }
 
-/// Complete records from after a damaged one.
+/// Complete records that followed a damaged one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RescuedRecords {
-    /// Their new file, in which they have other offsets.
+    /// The new file, in which the records have other offsets.
     pub file: PathBuf,
     /// Their number.
     pub records: u64,
@@ -69,7 +69,7 @@ pub(crate) fn repair(directory: &Path, index: bool) -> Result<Vec<RepairedFile>,
     Ok(repaired)
 }
 
-/// Returns `true` if this is the index of a file being written that does not exist any more: the file has been finished.
+/// Returns `true` if this is the index of an open file that no longer exists, because it was finished.
 pub fn is_abandoned_index(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some(stem) = name.strip_suffix(&format!(".cdxj{OPEN_SUFFIX}")) else {
@@ -90,8 +90,8 @@ impl RepairedFile {
     }
 }
 
-/// Repairs an abandoned file, and writes its index if wanted. The index is written before the file gets its name, so that
-/// every finished file has its index.
+/// Repairs an abandoned file, and writes its index if required. The index is written before the file gets its final name, so that
+/// every finished file has an index.
 pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<RepairedFile>, WriteError> {
     let fault = |source| WriteError::Repair {
         file: path.to_owned(),
@@ -102,13 +102,13 @@ pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<RepairedFil
     };
     let file = match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => file,
-        // The file was finished by its writer, or replaced by a better rescue, since the directory was listed.
+        // The file was finished by its writer, or replaced by another repair, after the directory was listed.
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(fault(e)),
     };
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => return Ok(None),
-        // A file system without locks: no process can hold one.
+        // On a file system without locks, no process can have locked the file.
         Ok(()) | Err(TryLockError::Error(_)) => {}
     }
     if !path.try_exists().map_err(fault)? {
@@ -118,7 +118,7 @@ pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<RepairedFil
     let survey = survey(path)?;
     let length = file.metadata().map_err(fault)?.len();
     let rescued = rescue(path, &target, &survey.behind, index)?;
-    // The index may list records that are gone.
+    // The index may list records that were cut off.
     let _ = fs::remove_file(open_index_path(&target));
     let found = path.to_owned();
     let Survey {
@@ -223,8 +223,8 @@ fn survey(path: &Path) -> Result<Survey, WriteError> {
                 if !damaged && headers.kind() == "warcinfo" {
                     warcinfos.extend(headers.record_id());
                 }
-                // After damage, a record may be part of an archived WARC file. Our own records are recognised
-                // by the warcinfo they name.
+                // After damage, a record may be part of an archived WARC file. Records of the damaged file itself are recognised by
+                // the warcinfo record that they refer to.
                 let named = headers
                     .first("WARC-Warcinfo-ID")
                     .and_then(|id| id.parse().ok());
@@ -239,7 +239,7 @@ fn survey(path: &Path) -> Result<Survey, WriteError> {
                     survey.behind.push((extent.offset, extent.length));
                 }
             }
-            // Our writer never puts several records into a member. In others, the last of them ends it.
+            // Our writer puts each record into a member of its own. In files of other writers, the last record of a member ends it.
             Ok((extent, _)) => {
                 survey.records += 1;
                 survey.whole_bytes = extent.offset + extent.length;
@@ -255,7 +255,7 @@ fn survey(path: &Path) -> Result<Survey, WriteError> {
     }
 }
 
-/// Copies records to a file of their own. This happens before the damaged file is cut. After an interruption it starts again.
+/// Copies records to a separate file, before the damaged file is cut. After an interruption, the next repair repeats it.
 fn rescue(
     path: &Path,
     target: &Path,
@@ -269,7 +269,7 @@ fn rescue(
         file: path.to_owned(),
         source,
     };
-    let rescued = beside(target, "-rescued");
+    let rescued = path_with_mark(target, "-rescued");
     let mut open = rescued.clone().into_os_string();
     open.push(OPEN_SUFFIX);
     let open = PathBuf::from(open);
@@ -297,25 +297,25 @@ fn rescue(
 }
 
 /// Inserts a mark between the name and its ending.
-fn beside(path: &Path, mark: &str) -> PathBuf {
+fn path_with_mark(path: &Path, mark: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let at = name.rfind(".warc").or_else(|| name.rfind(".arc"));
     let (stem, ending) = name.split_at(at.unwrap_or(name.len()));
     path.with_file_name(format!("{stem}{mark}{ending}"))
 }
 
-/// The path, or a free one beside it: a finished file is never replaced.
+/// Returns the path, or an unused one beside it, because a finished file is never replaced.
 pub(crate) fn free_name(path: PathBuf) -> io::Result<PathBuf> {
     let mut free = path.clone();
     let mut number = 1_u64;
     while free.try_exists()? {
-        free = beside(&path, &format!("-{number}"));
+        free = path_with_mark(&path, &format!("-{number}"));
         number += 1;
     }
     Ok(free)
 }
 
-/// Makes a new name survive power loss. If directories cannot be opened, the file system's own order must suffice.
+/// Syncs a directory, so that a new name in it survives power loss. Does nothing on systems that cannot open directories.
 pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         #[cfg(unix)]

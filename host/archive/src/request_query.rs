@@ -1,7 +1,7 @@
 //! Method and body of a request as a part of its key in an index: `?__wb_method=POST&a=1`. Replay finds the response by this key.
 //!
-//! The rules are those of cdxj-indexer's `--post-append`. pywb makes the same key from a request that it replays. Both are written
-//! in Python, so that JSON's `true` becomes `True`.
+//! The rules are those of cdxj-indexer's `--post-append`. pywb computes the same key from a request that it replays. Both are
+//! written in Python, so JSON's `true` becomes `True`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,16 +10,16 @@ use data_encoding::BASE64;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// Header of a request record whose body is not for an index, such as one with a password.
+/// Header of a request record whose body must not be in an index, for instance because it has a password.
 pub const BODY_UNINDEXED: &str = "Opilio-Body-Unindexed";
 
 /// Longest request that is read for its body, in bytes: the largest request that a crawl records.
 pub(crate) const REQUEST_BYTES_MAX: usize = 17 * 1024 * 1024;
 
-/// Largest number of characters of a body in a key; the rest is cut.
+/// Maximum characters of a body in a key. Longer bodies are cut.
 const QUERY_LENGTH_MAX: usize = 4096;
 
-/// Bytes that are read of a body without `Content-Length`.
+/// Maximum bytes that are read of a body without `Content-Length`.
 const UNSTATED_LENGTH: usize = 8192;
 
 /// Method and body of a request that its URI alone does not identify.
@@ -178,7 +178,7 @@ impl Form {
     }
 }
 
-/// The fields of a form in parts; `None` if it is not one.
+/// Returns the fields of a multipart form; `None` if the body is not one.
 fn multipart(media_type: &str, body: &[u8]) -> Option<String> {
     let (_, boundary) = media_type.split_once("boundary=")?;
     let delimiter = format!("\r\n--{boundary}");
@@ -196,7 +196,7 @@ fn multipart(media_type: &str, body: &[u8]) -> Option<String> {
     Some(form.text)
 }
 
-/// The values of a JSON text, or of lines of JSON, under their names; `None` if it is neither.
+/// Returns the values of a JSON text, or of lines of JSON, by their names; `None` for other bodies.
 fn json(body: &[u8]) -> Option<String> {
     let mut form = Form::default();
     match serde_json::from_slice::<Json>(body) {
@@ -270,7 +270,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
         let mut members: Vec<(String, Json)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         while let Some((name, value)) = map.next_entry::<String, Json>()? {
-            // Of several values of one name, the last one counts. It keeps the place of the first.
+            // If a name has several values, the last one is used, at the place of the first.
             let place = *places.entry(name.clone()).or_insert(members.len());
             match members.get_mut(place) {
                 Some(known) => known.1 = value,
@@ -293,7 +293,7 @@ fn float(value: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Splits bytes at the first place of a separator, which is left out.
+/// Splits bytes at the first separator, which is left out.
 fn split_at<'b>(bytes: &'b [u8], separator: &[u8]) -> Option<(&'b [u8], &'b [u8])> {
     let mut places = bytes.windows(separator.len());
     let at = places.position(|place| place == separator)?;
@@ -304,7 +304,7 @@ fn split_at<'b>(bytes: &'b [u8], separator: &[u8]) -> Option<(&'b [u8], &'b [u8]
 mod tests {
     use super::*;
 
-    /// Every expected text is that of cdxj-indexer 1.5.0, except that of an empty body.
+    /// The expected texts are results of cdxj-indexer 1.5.0, except for an empty body.
     #[track_caller]
     fn check(media_type: &str, body: &str, expected: &str) {
         let length = body.len();
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bodies_are_taken_as_they_are() {
+    fn other_bodies_are_used_unchanged() {
         check("text/plain", "words", "&__wb_post_data=d29yZHM=");
         check(
             "application/octet-stream",
@@ -378,7 +378,7 @@ mod tests {
         );
         assert_eq!(of("GET /a HTTP/1.1\r\n\r\n"), None);
         assert_eq!(of(""), None);
-        // No more than `Content-Length` counts.
+        // Bytes beyond `Content-Length` are ignored.
         let short = of("POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nabcd").unwrap();
         assert_eq!(short.body, "__wb_post_data=YWI=");
     }

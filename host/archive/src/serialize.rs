@@ -21,7 +21,7 @@ pub(crate) const TRAILER: &[u8; 4] = b"\r\n\r\n";
 /// Space reserved in the output for each call of the compressor.
 const PACK_BYTES: usize = 32 * 1024;
 
-/// Longest record that is compressed in one piece. A longer one goes through the streaming compressor, so that memory is bounded.
+/// Maximum bytes of a record that is compressed in one piece. Longer ones use the streaming compressor, to limit memory.
 const WHOLE_BYTES_MAX: u64 = 1 << 20;
 
 /// Bytes of a spooled block read at a time.
@@ -95,8 +95,8 @@ impl HeaderText {
         let _ = write!(self.0, "{name}: {value}\r\n");
     }
 
-    /// Adds a second digest under a name of its own. The standard repeats no header except `WARC-Concurrent-To`, and readers fail
-    /// on repeated ones. They ignore unknown names.
+    /// Adds a second digest in a header with another name. The standard allows no repeated header except `WARC-Concurrent-To`, and
+    /// readers fail on repeated ones, but ignore unknown names.
     fn further(&mut self, name: &str, digest: Digest) {
         let algorithm = digest.algorithm().to_string().to_ascii_uppercase();
         self.line(&format!("{name}-{algorithm}"), digest);
@@ -205,7 +205,7 @@ pub(crate) fn warcinfo_header(
 pub(crate) trait Output {
     /// The bytes that have not been written yet.
     fn buffer(&mut self) -> &mut Vec<u8>;
-    /// Called after bytes were added. It may write and empty the buffer.
+    /// Called after bytes were added; may write and empty the buffer.
     fn added(&mut self) -> io::Result<()>;
 }
 
@@ -216,7 +216,7 @@ pub(crate) enum Packer {
     Zstd(zstd::stream::raw::Encoder<'static>),
 }
 
-/// Packs records as gzip members: short ones in one piece, which takes less than half of the time, long ones piece by piece.
+/// Packs records as gzip members: short records in one piece, which takes less than half of the time, long ones piece by piece.
 pub(crate) struct GzipPacker {
     whole: WholePacker,
     stream: StreamPacker,
@@ -228,7 +228,7 @@ pub(crate) struct GzipPacker {
 struct WholePacker {
     compressor: Compressor,
     record: Vec<u8>,
-    /// Space for the member. Its length only grows, so that it is filled with zeros once.
+    /// Space for the member. It is never shortened, so that it need not be filled with zeros again.
     member: Vec<u8>,
 }
 
@@ -247,7 +247,7 @@ impl Packer {
             Compression::Gzip(level) => Packer::Gzip(Box::new(GzipPacker::new(level.min(9)))),
             Compression::Zstd(level) => {
                 let mut encoder = zstd::stream::raw::Encoder::with_dictionary(level, dictionary)?;
-                // gzip members have a checksum too. A damaged frame without one would be accepted.
+                // Frames get a checksum, as gzip members have one. Without it, a damaged frame would be accepted.
                 encoder.set_parameter(CParameter::ChecksumFlag(true))?;
                 Packer::Zstd(encoder)
             }
@@ -310,7 +310,7 @@ impl GzipPacker {
     /// Creates a packer of this level, 0 to 9.
     fn new(level: u32) -> GzipPacker {
         let stream_level = flate2::Compression::new(level);
-        // Its levels reach from 0 to 12; those to 9 are meant to be those of zlib.
+        // Levels of libdeflate are 0 to 12; levels up to 9 correspond to those of zlib.
         let whole_level = CompressionLvl::new(level.cast_signed()).unwrap_or_default();
         GzipPacker {
             whole: WholePacker {
@@ -373,7 +373,7 @@ impl WholePacker {
 
 impl StreamPacker {
     fn begin(&mut self, buffer: &mut Vec<u8>) {
-        // zlib-rs 0.6 keeps an open block of an unfinished record across a reset (level 1). The next record could not be unpacked.
+        // At level 1, zlib-rs 0.6 keeps an open block of an unfinished record across a reset, and the next record would be damaged.
         self.compress = Compress::new(self.level, false);
         self.crc.reset();
         // Magic, deflate, no flags, no time (the record has its own), unknown system.
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn records_in_one_piece_and_in_many_are_members_that_unpack_to_the_same() {
+    fn records_compressed_in_one_or_many_pieces_decompress_to_the_same() {
         let mut packer = Packer::new(Compression::Gzip(6), &[]).unwrap();
         let mut packed = Vec::new();
         let mut expected = Vec::new();

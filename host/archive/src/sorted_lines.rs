@@ -1,4 +1,4 @@
-//! Sorts and merges lines of text, also more than fit into memory, and searches sorted lines.
+//! Sorts and merges lines of text, even if they do not fit into memory, and searches sorted lines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::cdxj::LINE_BYTES_MAX;
 
-/// Bytes of lines that are sorted in memory. Further lines go through temporary files.
+/// Maximum bytes of lines that are sorted in memory. Further lines are sorted with temporary files.
 const SORTED_BYTES_MAX: usize = 256 << 20;
 
-/// Sources that are merged at once; each may be an open file. More are merged in steps, through temporary files.
+/// Maximum sources that are merged at once; each may be an open file. More sources are merged in steps, with temporary files.
 const SOURCES_MAX: usize = 256;
 
 /// Lines in order, without line ends.
@@ -74,7 +74,7 @@ impl Sorter {
     }
 }
 
-/// Passes all lines of the sources to `take` in order, each once. Temporary files are in `folder`.
+/// Passes all lines of the sources to `take` in order, without duplicates. Temporary files are in `folder`.
 pub(crate) fn merge(
     mut sources: Vec<Source>,
     folder: &Path,
@@ -138,7 +138,7 @@ fn source(run: File) -> Source {
 
 /// The offset of the first line of a sorted file that is not smaller than the key.
 pub(crate) fn bisect(index: &mut BufReader<File>, length: u64, key: &[u8]) -> io::Result<u64> {
-    // Lines that begin before `low` are smaller, those that begin at `high` or after it are not.
+    // Lines that begin before `low` are smaller than the key. Lines that begin at `high` or later are not.
     let (mut low, mut high) = (0, length);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn more_lines_than_memory_takes_come_out_in_order() {
+    fn lines_that_do_not_fit_into_memory_are_sorted() {
         let mut sorter = Sorter::new(&std::env::temp_dir());
         for (index, line) in ["d", "b", "a", "c", "b"].into_iter().enumerate() {
             sorter.add(line.to_owned()).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn more_sources_than_files_may_be_open_are_merged_in_order() {
+    fn more_sources_than_open_files_are_merged() {
         let expected: Vec<String> = (0..3 * SOURCES_MAX).map(|at| format!("{at:04}")).collect();
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
         let sources = expected.iter().rev().map(|line| {

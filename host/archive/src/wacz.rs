@@ -1,4 +1,4 @@
-//! WACZ 1.1.1: archives, their index and a list of pages in one ZIP file, which a browser can replay without a server.
+//! WACZ 1.1.1: archive files, their index and a list of pages in one ZIP file, which a browser can replay without a server.
 //!
 //! Contents: `archive/`, `indexes/index.cdx.gz` (the sorted CDXJ in gzip pieces), `indexes/index.idx` (the offsets of the
 //! pieces), `pages/`, `datapackage.json` with the digests of all files, and a digest of that file. Entries are stored without
@@ -28,29 +28,29 @@ use crate::sorted_lines::{Sorter, merge};
 /// The version of the format.
 const VERSION: &str = "1.1.1";
 
-/// Index lines in a piece. A reader unpacks one piece to find a capture.
+/// Number of index lines in a piece. A reader decompresses one piece to find a capture.
 const LINES_A_PIECE: usize = 1000;
 
-/// Entries larger than this need the 64-bit form.
+/// Size above which an entry needs the 64-bit form.
 const SMALL_BYTES_MAX: u64 = u32::MAX as u64 - 1;
 
-/// A page that a reader can open first. Its `Display` form is its line in a list of pages.
+/// A page in the list of pages. Its `Display` form is its line there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PackagePage {
-    /// Unique identifier. It is not known from an index.
+    /// Unique identifier; not set for a page from an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Its URI as archived.
+    /// URI as archived.
     pub url: String,
-    /// Time of its capture.
+    /// Time of the capture.
     pub ts: String,
-    /// Its title, if it has one.
+    /// Title, if the page has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// `true` if it is a seed.
+    /// `true` if the page is a seed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub seed: bool,
-    /// Its rendering in a browser; none if no browser rendered it, or if that is not known from an index.
+    /// Rendering in a browser; not set if no browser rendered the page, or if the page is from an index.
     #[serde(flatten)]
     pub rendered: Option<RenderedPage>,
 }
@@ -58,20 +58,20 @@ pub struct PackagePage {
 /// A page that a browser rendered, in the fields of Browsertrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RenderedPage {
-    /// Always true. Browsertrix has no field that says so by itself.
+    /// Always `true`, to mark the page as rendered. Browsertrix has no such field.
     pub rendered: bool,
-    /// The state that the page reached.
+    /// State that the page reached.
     #[serde(rename = "loadState")]
     pub load_state: LoadState,
 }
 
-/// The state that a rendered page reached, as Browsertrix counts it (`LoadState`).
+/// State that a rendered page reached, with the numbers of Browsertrix (`LoadState`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "u8")]
 pub enum LoadState {
     /// The page was loaded.
     Loaded,
-    /// Its text was archived as well.
+    /// The text of the page was archived, too.
     TextExtracted,
 }
 
@@ -85,7 +85,7 @@ impl From<LoadState> for u8 {
 }
 
 impl LoadState {
-    /// Returns the URI of the page that an archived record is about, and the state that the page reached at least.
+    /// Returns the URI of the page that an archived record is about, and the minimum state that the page reached.
     pub fn of_record(target: &str) -> Option<(&str, LoadState)> {
         let loaded = target.strip_prefix("urn:pageinfo:");
         let text = target.strip_prefix("urn:text:");
@@ -106,7 +106,7 @@ pub fn is_page(status: Option<u16>, media_type: Option<&str>) -> bool {
 }
 
 impl PackagePage {
-    /// The page of a capture in an index; `None` if the capture is not a page.
+    /// Returns the page of a capture in an index; `None` if the capture is not a page.
     pub fn of(entry: &CdxjEntry) -> Option<PackagePage> {
         let capture = &entry.capture;
         let status = capture.status.as_deref().and_then(|it| it.parse().ok());
@@ -226,7 +226,7 @@ struct Hashing<W> {
     bytes: u64,
 }
 
-/// Creates a package. It gets its name only when it is complete.
+/// Creates a package. It gets its name when it is complete.
 pub fn pack(out: &Path, contents: &Contents) -> Result<PackageSummary, PackError> {
     if out.exists() {
         return Err(PackError::Exists(out.to_owned()));
@@ -244,13 +244,13 @@ pub fn pack(out: &Path, contents: &Contents) -> Result<PackageSummary, PackError
         Ok(packed)
     });
     if done.is_err() {
-        // The first error is reported, not one of the clean-up.
+        // The first error is reported, not an error of the clean-up.
         let _ = fs::remove_file(&partial);
     }
     done
 }
 
-/// Refuses archives that readers could not find or read.
+/// Refuses archive files that readers could not find or read.
 fn check_names(archives: &[PathBuf]) -> Result<(), PackError> {
     let mut names: HashMap<String, &PathBuf> = HashMap::new();
     for archive in archives {
@@ -275,7 +275,7 @@ fn write_package(
         zip: ZipWriter::new(BufWriter::new(file)),
         resources: Vec::new(),
     };
-    // Beside the package, where there is room for an index.
+    // The temporary files are beside the package, where there is enough space for an index.
     let folder = match out.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -296,7 +296,7 @@ fn write_package(
     let (first, further): (Vec<&PackagePage>, Vec<&PackagePage>) =
         match contents.pages.iter().any(|p| p.seed) {
             true => contents.pages.iter().partition(|page| page.seed),
-            // The seeds are unknown: all pages are equal.
+            // The seeds are unknown, so all pages are in one list.
             false => (contents.pages.iter().collect(), Vec::new()),
         };
     package
@@ -321,7 +321,7 @@ fn write_package(
     let mut file = package
         .zip
         .finish()
-        .map_err(broken)
+        .map_err(zip_error)
         .and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error))
         .map_err(write)?;
     file.sync_all().map_err(write)?;
@@ -344,7 +344,7 @@ impl Package {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(bytes > SMALL_BYTES_MAX);
-        self.zip.start_file(path, options).map_err(broken)?;
+        self.zip.start_file(path, options).map_err(zip_error)?;
         let mut hashing = Hashing {
             inner: &mut self.zip,
             hash: Sha256::new(),
@@ -375,7 +375,7 @@ impl Package {
         let mut from = File::open(file).map_err(read)?;
         let length = from.metadata().map_err(read)?.len();
         let path = format!("{folder}/{}", file_name(file));
-        // The length at the time of indexing is the limit; a log may grow meanwhile.
+        // Only the length at the time of indexing is copied, because a log may grow meanwhile.
         let copied = self
             .entry(&path, length, |to| {
                 io::copy(&mut (&mut from).take(length), to)
@@ -486,7 +486,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// A name that data packages allow: lower case, few punctuation marks, unique by its number.
+/// Returns a name that data packages allow: lower case, few punctuation marks, unique by its number.
 fn resource_name(path: &str, number: usize) -> String {
     let base = path.rsplit('/').next().unwrap_or_default();
     let plain = |c: char| match c.to_ascii_lowercase() {
@@ -506,7 +506,7 @@ fn labelled(hash: &[u8]) -> String {
     format!("sha256:{}", HEXLOWER.encode(hash))
 }
 
-fn broken(problem: ZipError) -> io::Error {
+fn zip_error(problem: ZipError) -> io::Error {
     match problem {
         ZipError::Io(problem) => problem,
         other => io::Error::other(other),
@@ -518,7 +518,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_index_is_in_pieces_that_can_be_read_alone() {
+    fn pieces_of_the_index_can_be_read_separately() {
         let mut sorter = Sorter::new(&std::env::temp_dir());
         for number in (0..2500).rev() {
             let line = format!("org,example)/{number:04} 20260102030405 {{\"url\":\"x\"}}");
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_resources_are_plain_and_differ() {
+    fn names_of_resources_are_valid_and_unique() {
         assert_eq!(
             resource_name("archive/WEB-1~host~0.warc.gz", 3),
             "3-web-1-host-0.warc.gz"

@@ -7,8 +7,8 @@ use crate::reader::ReadError;
 use crate::record::RecordId;
 use crate::serialize::HeaderError;
 
-/// A capture could not be written, or a file not finished. The writer stays usable after each of these errors. Unless the
-/// text says otherwise, nothing of the failed capture is in a file.
+/// Error in writing a capture or finishing a file. The writer stays usable after each of these errors. Nothing of the failed
+/// capture is in a file, unless stated otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The directory cannot be created or listed.
@@ -40,8 +40,8 @@ pub enum WriteError {
         #[source]
         source: io::Error,
     },
-    /// The file can neither be written nor cut back. It keeps its `.open`, and the next start repairs it. Further captures go to
-    /// a new file.
+    /// The file can neither be written nor cut back. It keeps the suffix `.open`, and the next start repairs it. Further captures
+    /// are written to a new file.
     #[error("cannot write {} at offset {offset}, nor cut it back ({cut}); it stays open for repair", file.display())]
     Abandoned {
         /// The file.
@@ -54,7 +54,7 @@ pub enum WriteError {
         #[source]
         source: io::Error,
     },
-    /// A block stored elsewhere could not be read, or has another length than stated.
+    /// A spooled block could not be read, or does not have the stated length.
     #[error("cannot read the block of record {record}")]
     Block {
         /// The record.
@@ -64,7 +64,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// The packer cannot be set up.
-    #[error("cannot pack records as they should be")]
+    #[error("cannot set up the compression of records")]
     Packer(#[source] io::Error),
     /// A header cannot be written.
     #[error("cannot write the header of record {record}")]
@@ -75,7 +75,7 @@ pub enum WriteError {
         #[source]
         source: HeaderError,
     },
-    /// The file cannot be forced to disk or renamed. It keeps its `.open` and is complete; the next start renames it.
+    /// The file cannot be synced to disk or renamed. It is complete and keeps the suffix `.open`; the next start renames it.
     #[error("cannot finish {}", file.display())]
     Finish {
         /// The file.
@@ -94,6 +94,6 @@ pub enum WriteError {
         source: io::Error,
     },
     /// A file that was left open cannot be read.
-    #[error("cannot repair what was left open")]
+    #[error("cannot repair a file that was left open")]
     Survey(#[from] ReadError),
 }

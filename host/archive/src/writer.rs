@@ -28,7 +28,7 @@ use crate::serialize::Packer;
 use crate::warcinfo::WarcInfo;
 use crate::write_error::WriteError;
 
-/// Maximum finished files remembered for [`Writer::take_finished`]; the oldest are forgotten.
+/// Maximum finished files that are kept for [`Writer::take_finished`]; the oldest are dropped.
 const FINISHED_MAX: usize = 10_000;
 
 /// Writes captures to one file after another.
@@ -40,7 +40,7 @@ pub struct Writer {
     current: Option<OpenFile>,
     serial: u64,
     finished: VecDeque<PathBuf>,
-    /// Files that still have their `.open` because they could not be finished.
+    /// Files that still have the suffix `.open` because they could not be finished.
     unfinished: Vec<PathBuf>,
 }
 
@@ -97,8 +97,8 @@ impl Writer {
         Ok((writer, repaired))
     }
 
-    /// Writes all records of one capture to the same file, in order. It passes them to the operating system before it returns, so
-    /// that a crash of the process loses no returned capture. After an error nothing of the capture is in the file.
+    /// Writes all records of one capture to the same file, in order. They are passed to the operating system before this returns,
+    /// so that a crash of the process does not lose the capture. After an error, nothing of the capture is in the file.
     pub fn write(
         &mut self,
         capture: &[Record],
@@ -163,7 +163,7 @@ impl Writer {
         now: Timestamp,
     ) -> Result<Vec<Location>, AppendError> {
         if !file.described {
-            // Plugins or settings have changed: the next records name another description.
+            // Plugins or settings have changed, so the next records refer to a new description.
             let warcinfo = (self.ids)();
             self.describe(file, warcinfo, now)
                 .map_err(AppendError::File)?;
@@ -176,8 +176,8 @@ impl Writer {
         Ok(locations)
     }
 
-    /// Finishes the open file if it is past its age. To be called periodically while no captures come; [`Writer::write`] includes
-    /// it.
+    /// Finishes the open file if it has reached its maximum age. Call it periodically while no captures are written;
+    /// [`Writer::write`] includes this check.
     pub fn tick(&mut self, now: Timestamp) -> Result<Option<PathBuf>, WriteError> {
         match (&self.current, self.config.age_max) {
             (Some(file), Some(age_max)) if since(file.created, now) >= age_max => {
@@ -192,8 +192,8 @@ impl Writer {
         self.finish_current()
     }
 
-    /// Retries finishing files that could not be finished. Each is repaired as at a start: parts that a failing disk has lost are
-    /// cut off. Every file is tried; the first error is returned with the finished files.
+    /// Retries finishing files that could not be finished. Each is repaired as at a start, so parts that a failing disk has lost
+    /// are cut off. Every file is tried. Returns the finished files, and the first error.
     pub fn finish_left(&mut self) -> (Vec<RepairedFile>, Option<WriteError>) {
         let (mut repaired, mut first_error) = (Vec::new(), None);
         for path in std::mem::take(&mut self.unfinished) {
@@ -223,8 +223,8 @@ impl Writer {
         self.current.as_ref().map(|file| file.path.as_path())
     }
 
-    /// Finishes the open file: forces it to disk (by policy), renames it and returns its final name. A writer that is dropped
-    /// without this call leaves a complete `.open` file.
+    /// Finishes the open file: syncs it to disk (depending on [`WriterConfig::durability`]), renames it and returns its final name.
+    /// A writer that is dropped without this call leaves a complete `.open` file.
     pub fn close(mut self) -> Result<Option<PathBuf>, WriteError> {
         self.finish_current()
     }
@@ -247,7 +247,7 @@ impl Writer {
             }
             let target = free_name(path.with_file_name(name))?;
             if self.config.index {
-                // Before the rename: repair writes the index only of files that still have `.open`.
+                // The index is written before the rename, because a repair writes it only for files that still have `.open`.
                 write_index(&target, entries)?;
             }
             fs::rename(&path, &target)?;
@@ -257,14 +257,14 @@ impl Writer {
             Ok(target)
         };
         let finished = finish();
-        // Another process, or a later try of this one, may repair it now.
+        // Another process, or a later attempt of this one, may repair it now.
         drop(file);
         let target = finished.map_err(|source| {
             self.unfinished.push(path.clone());
             WriteError::Finish { file: path, source }
         })?;
         if let Some(index) = index {
-            // The sorted index exists; the one of the open file is no longer used.
+            // The sorted index exists, so the index of the open file is no longer used.
             let _ = fs::remove_file(index.path);
         }
         self.remember(target.clone());
@@ -306,7 +306,7 @@ mod tests {
     use crate::record::Block;
 
     #[test]
-    fn a_file_that_can_neither_be_written_nor_cut_back_is_left_to_repair() {
+    fn a_file_that_can_neither_be_written_nor_cut_back_stays_open_for_repair() {
         let directory = tempfile::tempdir().unwrap();
         let config = WriterConfig::new(directory.path());
         let (mut writer, _) = Writer::open(config.clone(), WarcInfo::new("opilio")).unwrap();

@@ -1,17 +1,17 @@
-//! The rules of `.warc.zst` on top of Zstandard (RFC 8878): a frame for each record. If the file has a dictionary, it comes
-//! first, in a frame that other readers skip.
+//! The rules of `.warc.zst` in addition to Zstandard (RFC 8878): each record is a frame. If the file has a dictionary, it is in the
+//! first frame, which other readers skip.
 //!
-//! After the IIPC's "Zstandard Compression for WARC Files 1.0".
+//! The specification is the IIPC's "Zstandard Compression for WARC Files 1.0".
 
 use std::io::{self, BufRead, Read};
 
 /// Magic number of a frame with data.
 pub(crate) const FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Magic number of the frame with the dictionary: the third last of the sixteen skippable kinds.
+/// Magic number of the frame with the dictionary: the third last of the sixteen kinds of skippable frames.
 pub(crate) const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
-/// Longest dictionary, packed or not. Real ones have some hundred kilobytes.
+/// Maximum bytes of a dictionary, compressed or not. Real dictionaries have some hundred kilobytes.
 pub const DICTIONARY_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Returns `true` if a frame with data begins with these bytes. With fewer than four bytes: whether it can.
@@ -34,7 +34,7 @@ pub(crate) fn is_skippable(first: &[u8]) -> bool {
     }
 }
 
-/// Decodes the next frame, and no further.
+/// Returns a decoder of the next frame alone.
 pub(crate) fn decoder<R: BufRead>(
     source: R,
     dictionary: &[u8],
@@ -60,7 +60,7 @@ pub(crate) fn skip(source: &mut impl BufRead) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Reads the dictionary at the beginning of a file, and unpacks it if it is packed. `None` if the file begins otherwise.
+/// Reads the dictionary at the beginning of a file, and decompresses it if necessary. `None` if the file does not begin with one.
 pub(crate) fn read_dictionary(mut source: impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let Some((DICTIONARY_FRAME, length)) = frame_header(&mut source)? else {
         return Ok(None);
@@ -91,7 +91,7 @@ pub(crate) fn read_dictionary(mut source: impl BufRead) -> io::Result<Option<Vec
     Ok(Some(unpacked))
 }
 
-/// The first frame of a file with this dictionary. The dictionary in it is packed, because it is mostly text.
+/// Returns the first frame of a file with this dictionary. The dictionary is compressed, because it is mostly text.
 pub(crate) fn dictionary_frame(dictionary: &[u8]) -> io::Result<Vec<u8>> {
     let packed = zstd::bulk::compress(dictionary, zstd::DEFAULT_COMPRESSION_LEVEL)?;
     let length = u32::try_from(packed.len()).map_err(|_| too_long())?;

@@ -1,9 +1,8 @@
-//! The certificate authority of a job: it signs a certificate for each host, so that the recording proxy can end TLS.
+//! The certificate authority of a job: it signs a certificate for each host, so that the recording proxy can terminate TLS.
 //!
-//! Its key lives in memory alone and ends with the job. Only the job's browsers trust it: they are told the digest of its
-//! public key on their command line (`--ignore-certificate-errors-spki-list`), and each certificate comes with the
-//! authority's own. An NSS database in the profile would need `certutil`, and Chromium reads it from the home folder of
-//! the user.
+//! Its key is only in memory and exists as long as the job. Only the job's browsers trust it: their command line has the digest of
+//! its public key (`--ignore-certificate-errors-spki-list`), and each certificate is sent with the authority's certificate. An NSS
+//! database in the profile would need `certutil`, and Chromium reads it from the home folder of the user.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -20,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::BrowserError;
 
-/// Hosts whose certificates are kept. Past it all are forgotten and made anew.
+/// Maximum hosts whose certificates are kept. With more, all are dropped and created again when needed.
 const HOSTS_MAX: usize = 1000;
 
 /// Longest host name in a certificate's subject (RFC 5280, ub-common-name).
@@ -31,14 +30,14 @@ pub(crate) struct JobAuthority {
     certificate: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
     spki: String,
-    /// One key for all hosts: a signature takes microseconds, a key would take as long again.
+    /// One key for all hosts. A signature takes microseconds, and a new key would double this time.
     host_key: KeyPair,
     provider: Arc<rustls::crypto::CryptoProvider>,
     hosts: Mutex<HashMap<String, Arc<ServerConfig>>>,
 }
 
 impl JobAuthority {
-    /// Makes keys and the authority's own certificate.
+    /// Creates keys and the authority's certificate.
     pub(crate) fn create() -> Result<JobAuthority, BrowserError> {
         let failed = |error: rcgen::Error| BrowserError::Authority {
             reason: error.to_string(),
@@ -67,7 +66,7 @@ impl JobAuthority {
         &self.spki
     }
 
-    /// The configuration of a server that is this host: a name, or an address without brackets.
+    /// Returns the TLS configuration of a server for this host: a name, or an address without brackets.
     pub(crate) fn server(&self, host: &str) -> Result<Arc<ServerConfig>, String> {
         let lock = || self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(host) {
@@ -84,7 +83,7 @@ impl JobAuthority {
 
     fn make_server(&self, host: &str) -> Result<Arc<ServerConfig>, String> {
         let text = |error: rcgen::Error| error.to_string();
-        // `new` tells addresses from names.
+        // `new` distinguishes addresses from names.
         let mut params = CertificateParams::new(vec![host.to_owned()]).map_err(text)?;
         if host.len() <= COMMON_NAME_MAX && host.parse::<IpAddr>().is_err() {
             params.distinguished_name.push(DnType::CommonName, host);
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_has_one_certificate_and_an_invalid_one_has_a_reason() {
+    fn a_host_gets_one_certificate_and_an_invalid_host_an_error() {
         let authority = JobAuthority::create().expect("keys can be made");
         let first = authority.server("example.org").expect("a valid name");
         let again = authority.server("example.org").expect("a valid name");

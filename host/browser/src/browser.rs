@@ -15,11 +15,11 @@ use crate::process::BrowserProcess;
 use crate::proxy::RefusingProxy;
 use crate::settings::BrowserSettings;
 
-/// Time for a browser to answer when it is asked whether it still does.
+/// Time limit of the check whether a browser still answers.
 const PING_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Parts of Chromium's messages when its sandbox cannot be set up. They depend on what forbids it: the user, the kernel, a missing or
-/// powerless setuid helper, or the filter of system calls of a container.
+/// Parts of Chromium's messages if its sandbox cannot be set up. They differ by the cause: the user, the kernel, a missing or
+/// unprivileged setuid helper, or the system call filter of a container.
 const SANDBOX_MESSAGES: [&str; 6] = [
     "without --no-sandbox",
     "No usable sandbox",
@@ -32,19 +32,20 @@ const SANDBOX_MESSAGES: [&str; 6] = [
 /// Prefix of profile folders.
 pub(crate) const PROFILE_PREFIX: &str = "profile-";
 
-/// A browser that answers.
+/// A running browser that answers.
 pub(crate) struct Browser {
     pub devtools: DevTools,
     process: BrowserProcess,
     proxy: RefusingProxy,
-    /// Pages that it has had.
+    /// Number of pages that the browser has had.
     pub pages: u32,
     /// Counts this browser as running.
     _running: Arc<()>,
 }
 
 impl Browser {
-    /// Starts a browser with a fresh profile in `folder`, and waits until it answers. It has a clone of `running` until its end.
+    /// Starts a browser with a fresh profile in `folder`, and waits until it answers. The browser has a clone of `running` until
+    /// its end.
     pub(crate) async fn start(
         executable: &BrowserExecutable,
         settings: &BrowserSettings,
@@ -80,7 +81,7 @@ impl Browser {
         let answer = browser.devtools.call(None, method, json!({}));
         match tokio::time::timeout(settings.start_time_max, answer).await {
             Ok(Ok(_)) => {
-                // Windows that pages open wait until the page's observer holds their requests.
+                // Windows that pages open wait until the page's observer pauses their requests.
                 let params = json!({
                     "autoAttach": true,
                     "waitForDebuggerOnStart": true,
@@ -132,7 +133,7 @@ impl Browser {
         }
     }
 
-    /// Calls a command of the browser itself, for at most this long.
+    /// Calls a command of the browser itself, with this time limit.
     pub(crate) async fn call(
         &mut self,
         method: &str,
@@ -154,7 +155,7 @@ impl Browser {
         }
     }
 
-    /// The error of a browser that has closed its pipe.
+    /// Returns the error of a browser that has closed its pipe.
     pub(crate) async fn crash(&mut self, during: &str) -> BrowserError {
         BrowserError::Crashed {
             during: during.to_owned(),
@@ -163,23 +164,23 @@ impl Browser {
         }
     }
 
-    /// Returns `true` if it answers at all.
+    /// Returns `true` if the browser still answers.
     pub(crate) async fn answers(&self) -> bool {
         let answer = self.devtools.call(None, "Browser.getVersion", json!({}));
         matches!(tokio::time::timeout(PING_TIME_MAX, answer).await, Ok(Ok(_)))
     }
 
-    /// Number of its process group.
+    /// Returns the ID of the browser's process group.
     pub(crate) fn group(&self) -> u32 {
         self.process.group()
     }
 
-    /// Requests of its own that were refused.
+    /// Returns the refused requests of the browser itself.
     pub(crate) fn refused(&self) -> Vec<String> {
         self.proxy.refused()
     }
 
-    /// Kills it with all its processes, and removes its profile.
+    /// Kills the browser with all its processes, and removes its profile.
     pub(crate) async fn end(self) {
         self.process.end().await;
     }

@@ -1,8 +1,8 @@
 //! DevTools over a pipe: JSON messages that end with a zero byte, commands with their answers, and events.
 //!
-//! Chromium reads descriptor 3 and writes descriptor 4 (`--remote-debugging-pipe`). No port is open that a page or another
-//! user could reach, and Chromium ends itself when the pipe is closed. Messages are [`Value`]s: of the protocol's 1,500
-//! types this crate needs some thirty (decision 58).
+//! Chromium reads descriptor 3 and writes descriptor 4 (`--remote-debugging-pipe`). So no port is open that a page or another user
+//! could reach, and Chromium ends when the pipe is closed. Messages are [`Value`]s, because this crate needs only some thirty of
+//! the protocol's 1,500 types (decision 58).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use tokio::io::{
 use tokio::io::{BufReader, Take};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Longest message. A longer one is dropped unread: pages can make the browser repeat strings of any length.
+/// Maximum bytes of a message. Longer ones are dropped unread, because pages can make the browser send strings of any length.
 const MESSAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Events that wait for the page's observer. The browser is read no further while they wait.
+/// Maximum events that wait for the page's observer. At this number, nothing is read from the browser.
 const EVENTS_WAITING_MAX: usize = 1024;
 
 /// A connection to a browser. Clones share it.
@@ -28,21 +28,21 @@ pub(crate) struct DevTools {
     closed: watch::Receiver<bool>,
 }
 
-/// A message of the browser that answers no command.
+/// A message of the browser that is not the answer to a command.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The session of a page or frame; `None` for the browser.
+    /// Session of a page or frame; `None` for the browser.
     pub session: Option<String>,
     pub method: String,
     pub params: Value,
 }
 
-/// The reason why a command has no result.
+/// Reason for which a command has no result.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CommandFailure {
-    /// The browser is gone.
+    /// The browser has ended.
     Closed,
-    /// The browser's answer.
+    /// The browser has refused the command with this message.
     Refused(String),
 }
 
@@ -66,7 +66,7 @@ impl Shared {
 }
 
 impl DevTools {
-    /// Speaks over the two ends of the pipe until the browser closes them.
+    /// Connects over the two ends of the pipe, until the browser closes them.
     pub(crate) fn connect(
         input: impl AsyncWrite + Unpin + Send + 'static,
         output: impl AsyncRead + Unpin + Send + 'static,
@@ -138,7 +138,7 @@ impl DevTools {
         }
         let mut bytes = message.to_string().into_bytes();
         bytes.push(0);
-        // A browser that is gone is found by the reader.
+        // The reader detects the end of the browser.
         let _ = self.commands.send(bytes);
     }
 
@@ -155,7 +155,7 @@ impl DevTools {
     /// Resolves once the browser has closed the pipe.
     pub(crate) async fn closed(&self) {
         let mut closed = self.closed.clone();
-        // A reader that is gone has closed it, too.
+        // The end of the reader also means that the pipe is closed.
         let _ = closed.wait_for(|closed| *closed).await;
     }
 
@@ -165,7 +165,7 @@ impl DevTools {
     }
 }
 
-/// Forgets a command that nobody waits for any longer.
+/// Removes a command that is no longer waited for, when this is dropped.
 struct Waiting<'a> {
     shared: &'a Shared,
     id: u64,
@@ -195,7 +195,7 @@ async fn read_all(shared: &Shared, output: impl AsyncRead + Unpin) {
         let Some(Value::Object(mut fields)) = parse(&message) else {
             continue;
         };
-        // One large screenshot must not occupy its space for the rest of the browser's life.
+        // The buffer is released, because a large message such as a screenshot would occupy its memory until the browser ends.
         message = Vec::new();
         let id = fields.get("id").and_then(Value::as_u64);
         if let Some(id) = id {
@@ -230,7 +230,7 @@ async fn read_all(shared: &Shared, output: impl AsyncRead + Unpin) {
     }
 }
 
-/// Parses a message. Strings of pages may hold half a surrogate pair, which is valid in JavaScript and not in JSON.
+/// Parses a message. Strings of pages may contain half a surrogate pair, which is valid in JavaScript but not in JSON.
 fn parse(message: &[u8]) -> Option<Value> {
     if let Ok(value) = serde_json::from_slice(message) {
         return Some(value);
@@ -239,7 +239,7 @@ fn parse(message: &[u8]) -> Option<Value> {
     serde_json::from_str(&repaired).ok()
 }
 
-/// Replaces escapes of surrogates that are not in a pair by that of U+FFFD.
+/// Replaces escapes of unpaired surrogates by the escape of U+FFFD.
 fn replace_lone_surrogates(json: &str) -> String {
     /// The code unit of an escape at the start of the text.
     fn escaped_unit(text: &str) -> Option<u16> {
@@ -259,7 +259,7 @@ fn replace_lone_surrogates(json: &str) -> String {
                 continue;
             }
             (Some(_), _) => 6,
-            // An escape of one character, which may be a backslash.
+            // Skips an escape of one character, which may be a backslash.
             (None, _) => rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at),
         };
         repaired.push_str(&rest[..length]);
@@ -268,7 +268,7 @@ fn replace_lone_surrogates(json: &str) -> String {
     repaired + rest
 }
 
-/// Reads one message without its zero byte; an empty one in place of one that is too long. Returns whether there was one.
+/// Reads one message without its zero byte. A message that is too long is replaced by an empty one. Returns `false` at the end.
 async fn read_message<R: AsyncRead + Unpin>(
     output: &mut Take<BufReader<R>>,
     message: &mut Vec<u8>,
@@ -298,7 +298,7 @@ async fn read_message<R: AsyncRead + Unpin>(
 mod tests {
     use super::*;
 
-    /// A browser that gives these messages and reads nothing.
+    /// A connection to a browser that sends these messages and reads nothing.
     fn connect(messages: &[&str]) -> DevTools {
         let mut bytes = Vec::new();
         for message in messages {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn half_surrogate_pairs_are_replaced_and_whole_ones_stay() {
+    fn unpaired_surrogates_are_replaced() {
         let parse = |json: &str| parse(json.as_bytes());
         assert_eq!(parse(r#""a\ud800b""#), Some(json!("a\u{FFFD}b")));
         assert_eq!(
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_reach_the_command_of_their_number() {
+    async fn answers_are_matched_to_commands_by_number() {
         let browser = connect(&[
             r#"{"id":2,"error":{"code":-1,"message":"no such page"}}"#,
             "not JSON",
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_browser_that_ends_answers_all_that_waits() {
+    async fn waiting_commands_fail_when_the_browser_ends() {
         let (input, output) = tokio::io::duplex(64);
         let browser = DevTools::connect(tokio::io::sink(), output);
         let call = browser.call(None, "Browser.getVersion", json!({}));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_past_the_limit_is_dropped_and_the_next_is_read() {
+    async fn a_message_beyond_the_limit_is_dropped_and_the_next_is_read() {
         let (mut input, output) = tokio::io::duplex(1024 * 1024);
         let browser = DevTools::connect(tokio::io::sink(), output);
         let write = async move {

@@ -1,4 +1,4 @@
-//! Errors of browsers: each names the place, and the remedy where an operator has one.
+//! Errors of browsers, with the place, and with the remedy if there is one for operators.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// The reason why no browser is at hand.
+/// Reason for which a browser cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrowserError {
-    /// Install Chromium, or correct the setting.
+    /// Chromium was not found. Remedy: install it, or correct the setting.
     #[error(
         "no Chromium found ({looked}): install it, for example `apt-get install chromium`, or set its path (executable)"
     )]
@@ -29,17 +29,17 @@ pub enum BrowserError {
         /// Its output or its exit status.
         answer: String,
     },
-    /// Install a newer one.
+    /// Chromium is too old. Remedy: install a newer version.
     #[error("{path} is version {version}; install {version_min} or later")]
     TooOld {
         /// The executable.
         path: PathBuf,
-        /// As it names it.
+        /// Version as reported by Chromium.
         version: String,
-        /// Oldest major version that is used.
+        /// Oldest supported major version.
         version_min: u32,
     },
-    /// Its own words say what is missing, such as a library.
+    /// Chromium does not start. Its messages may have the cause, such as a missing library.
     #[error(
         "{path} does not start ({status}): {stderr}; install the libraries that it misses, \
          and try `{path} --headless --dump-dom about:blank`"
@@ -47,15 +47,15 @@ pub enum BrowserError {
     DoesNotStart {
         /// The executable.
         path: PathBuf,
-        /// Its exit status, or the reason why the system started nothing.
+        /// Exit status, or the reason for which the system could not start it.
         status: String,
         /// Last lines of its standard error.
         stderr: String,
     },
-    /// Run the crawl as another user, allow user namespaces, or switch the sandbox off.
+    /// The sandbox cannot be set up. Remedy: run the crawl as another user, allow user namespaces, or switch the sandbox off.
     #[error(
         "{path} refuses to run with its sandbox: run the crawl as a user other than root and allow user namespaces, \
-         or set sandbox = false where a container isolates the crawl; it says: {stderr}"
+         or set sandbox = false where a container isolates the crawl; its output: {stderr}"
     )]
     SandboxRefused {
         /// The executable.
@@ -63,7 +63,7 @@ pub enum BrowserError {
         /// Last lines of its standard error.
         stderr: String,
     },
-    /// The visit may be repeated with another browser.
+    /// The browser ended unexpectedly. The visit may be repeated with another browser.
     #[error(
         "the browser crashed during {during} ({status}): {stderr}; if many pages have this, look at the memory of the machine \
          and the limit of processes, or lower the number of browsers (processes)"
@@ -76,7 +76,7 @@ pub enum BrowserError {
         /// Last lines of its standard error.
         stderr: String,
     },
-    /// The browser is ended. The visit may be repeated with another one.
+    /// The browser does not answer, and is ended. The visit may be repeated with another browser.
     #[error(
         "the browser gave no answer to {during} after {after:?}; if many pages have this, lower the number of browsers (processes)"
     )]
@@ -86,7 +86,7 @@ pub enum BrowserError {
         /// The time limit.
         after: Duration,
     },
-    /// The browser refuses a command that the supported versions known to us take. Try another version.
+    /// The browser refuses a command that tested versions accept. Remedy: try another version.
     #[error(
         "the browser refuses {method}: {message}; if all pages have this, try another version of Chromium"
     )]
@@ -96,7 +96,7 @@ pub enum BrowserError {
         /// The browser's answer.
         message: String,
     },
-    /// The answer of a command lacks a field. Try another version.
+    /// The answer to a command lacks a field. Remedy: try another version.
     #[error(
         "the browser's answer to {method} has no {field}; if all pages have this, try another version of Chromium"
     )]
@@ -106,7 +106,7 @@ pub enum BrowserError {
         /// Path of the field.
         field: String,
     },
-    /// Free space, or make the folder writable.
+    /// The folder of profiles cannot be used. Remedy: free disk space, or make the folder writable.
     #[error(
         "folder of browser profiles {folder} cannot be used: make room on its disk, or let the user of the crawl write to it"
     )]
@@ -116,7 +116,7 @@ pub enum BrowserError {
         /// The cause.
         source: io::Error,
     },
-    /// No port on loopback could be opened. Raise the limit of open files, or widen the range of ports.
+    /// No port on loopback could be opened. Remedy: raise the limit of open files, or widen the range of ports.
     #[error(
         "no port on 127.0.0.1 for the recording proxy: look at the limit of open files (`ulimit -n`) and at \
          net.ipv4.ip_local_port_range"
@@ -125,7 +125,7 @@ pub enum BrowserError {
         /// The cause.
         source: io::Error,
     },
-    /// A policy of the machine may forbid it.
+    /// The browser refuses the recording proxy or its certificates, for instance because of a policy of the machine.
     #[error(
         "the browser does not use the recording proxy ({error}): \
          look for policies of proxies and certificates in /etc/chromium/policies and /etc/opt/chrome/policies"
@@ -134,18 +134,18 @@ pub enum BrowserError {
         /// The browser's own name of the error.
         error: String,
     },
-    /// The authority of the job could not be made.
+    /// The certificate authority of the job could not be created.
     #[error("no certificate authority for the recording proxy: {reason}")]
     Authority {
         /// The cause.
         reason: String,
     },
-    /// The pool has been closed.
+    /// The pool was closed.
     #[error("the browsers of this crawl have been closed")]
     Closed,
 }
 
-/// The reason why an operation on a page has no result.
+/// Reason for which an operation on a page failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageError {
@@ -161,16 +161,16 @@ pub enum PageError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageCut {
-    /// `page_time_max` passed.
+    /// `page_time_max` was reached.
     #[error("time limit reached")]
     Time,
-    /// `memory_max` passed. The browser is gone.
+    /// `memory_max` was exceeded. The browser was killed.
     #[error("memory limit reached")]
     Memory,
-    /// `steps_max` passed.
+    /// `steps_max` was reached.
     #[error("limit of actions reached")]
     Steps,
-    /// The page's own process crashed, often for lack of memory.
+    /// The page's process crashed, often for lack of memory.
     #[error("its process crashed")]
     Crashed,
     /// A script keeps the page busy, so that it does not answer.

@@ -1,4 +1,4 @@
-//! Finds Chromium on this machine and reads its version. It starts no page.
+//! Finds Chromium on this machine and reads its version, without opening a page.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,22 +9,22 @@ use crate::settings::BrowserSettings;
 /// Names of Chromium in `PATH`, in order of preference.
 pub const EXECUTABLES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Oldest major version that is used. The headless mode with the whole browser is complete since 112; with later
-/// versions come the events of blocked windows and downloads that pages are watched by.
+/// Oldest supported major version. The headless mode with the whole browser is complete since 112. The events of blocked windows
+/// and downloads, which are needed to observe pages, were added later.
 pub const CHROMIUM_MIN: u32 = 120;
 
-/// Time for an answer to `--version`.
+/// Time limit of `--version`.
 const VERSION_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Longest part of a foreign answer in an error.
+/// Maximum length of another program's output in an error.
 const ANSWER_CHARS_MAX: usize = 300;
 
 /// A Chromium that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowserExecutable {
-    /// Its path.
+    /// Path of the executable.
     pub path: PathBuf,
-    /// As it names it, such as `156.0.8078.108`.
+    /// Version as reported by Chromium, such as `156.0.8078.108`.
     pub version: String,
     /// Major version.
     pub major: u32,
@@ -41,7 +41,7 @@ impl BrowserExecutable {
             Some(path) => existing_file(path)?,
             None => search(std::env::split_paths(&folders))?,
         };
-        // Browsers run in their profiles, where a relative path would lead elsewhere.
+        // The path is made absolute, because browsers run in their profile folders.
         let path = std::path::absolute(&path).unwrap_or(path);
         let answer = ask_version(&path).await?;
         let (version, major) = parse_version(&answer).ok_or_else(|| BrowserError::NotChromium {
@@ -63,7 +63,7 @@ impl BrowserExecutable {
     }
 }
 
-/// The path, if a file is there. Chromium may be removed while it is in use.
+/// Returns the path if the file exists. Chromium may be removed while it is in use.
 pub(crate) fn existing_file(path: &Path) -> Result<PathBuf, BrowserError> {
     match path.is_file() {
         true => Ok(path.to_owned()),
@@ -107,7 +107,7 @@ async fn ask_version(path: &Path) -> Result<String, BrowserError> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Reads `Chromium 156.0.8078.108 built on Debian` and `Google Chrome 156.0.8078.108`.
+/// Parses `Chromium 156.0.8078.108 built on Debian` and `Google Chrome 156.0.8078.108`.
 fn parse_version(answer: &str) -> Option<(String, u32)> {
     if !answer.contains("Chrom") {
         return None;

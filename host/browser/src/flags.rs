@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::settings::BrowserSettings;
 
-/// Features that send requests of the browser's own, that change the requests of pages, or whose work nobody sees.
+/// Disabled features: they send requests of the browser itself, change the requests of pages, or have no use in a crawl.
 const FEATURES_OFF: &[&str] = &[
     // Requests of the browser's own.
     "AimServerEligibilityEnabled",
@@ -23,32 +23,33 @@ const FEATURES_OFF: &[&str] = &[
     "PreconnectToSearch",
     "SafeBrowsingDelayedWarnings",
     "Translate",
-    // Names are looked up by the crawl.
+    // Host names are looked up by the crawl.
     "AsyncDns",
     "DnsOverHttps",
     "DnsHttpsSvcb",
     "EncryptedClientHello",
-    // `http:` is fetched as `http:`.
+    // `http:` URIs must not be upgraded to `https:`.
     "HttpsFirstBalancedModeAutoEnable",
     "HttpsUpgrades",
-    // A page that was left must not go on in memory.
+    // A page must not stay in memory after a navigation.
     "BackForwardCache",
     "Prerender2",
-    // The proxy is on loopback, which is not a fact about the site.
+    // The proxy is on loopback, but the site is not.
     "LocalNetworkAccessChecks",
-    // Each page has a window of its own. From Chromium 151 on, each window loads pages of the browser's own in further renderers:
-    // the suggestions of its address bar, and others for later use. Nobody sees them.
+    // Each page has its own window. Since Chromium 151, each window loads pages of the browser itself in further renderers, such as
+    // the suggestions of the address bar, which a crawl does not need.
     "InitialWebUI",
     "PreloadTopChromeWebUI",
     "WebUIOmniboxAimPopup",
     "WebUIOmniboxFullPopup",
     "WebUIOmniboxPopup",
     "WebUIToolbarProcessOverheadExperiment",
-    // A hint at the reading mode, for which the browser runs a script in each page, and texts of pages for its own services.
+    // The hint at the reading mode, for which the browser runs a script in each page, and the text of pages for the browser's
+    // services.
     "AnnotatedPageContentExtraction",
     "IPH_ReadingModePageActionLabel",
     "ReadAnythingOmniboxChip",
-    // A renderer in reserve for further sites of the same context. It would start and end with each page.
+    // A spare renderer for further sites of the same context. It would start and end with each page.
     "SpareRendererForSitePerProcess",
 ];
 
@@ -57,7 +58,7 @@ const SWITCHES: &[&str] = &[
     "--headless=new",
     "--remote-debugging-pipe",
     "--no-first-run",
-    // The window of the start page, with its requests.
+    // No window with the start page, which sends requests.
     "--no-startup-window",
     "--no-default-browser-check",
     // Requests of the browser's own.
@@ -73,32 +74,32 @@ const SWITCHES: &[&str] = &[
     "--disable-field-trial-config",
     "--disable-search-engine-choice-screen",
     "--disable-sync",
-    // Accounts are asked for at a port that Chromium itself refuses; the list of models is empty.
+    // Accounts are requested from a port that Chromium itself refuses, and the list of models is empty.
     "--gaia-url=http://127.0.0.1:1/",
     "--metrics-recording-only",
     "--no-pings",
     "--optimization-guide-manifest-override=/dev/null",
     "--safebrowsing-disable-auto-update",
-    // No network besides the proxy: no look-ups, no QUIC, no UDP of WebRTC, and loopback is not excepted.
+    // No network besides the proxy: no DNS look-ups, no QUIC, no UDP of WebRTC, and no exception for loopback.
     "--dns-prefetch-disable",
     "--disable-quic",
     "--force-webrtc-ip-handling-policy",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--proxy-bypass-list=<-loopback>",
-    // Windows and questions that nobody sees.
+    // No windows and questions that a user would have to answer.
     "--deny-permission-prompts",
     "--disable-hang-monitor",
     "--disable-prompt-on-repost",
     "--noerrdialogs",
     "--password-store=basic",
     "--use-mock-keychain",
-    // Pages run as if somebody looked at them.
+    // Pages run as if they were visible.
     "--autoplay-policy=no-user-gesture-required",
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
-    // Pictures of pages are the same on every machine.
+    // Pictures of pages must be the same on every machine.
     "--disable-gpu",
     "--font-render-hinting=none",
     "--force-color-profile=srgb",
@@ -106,23 +107,23 @@ const SWITCHES: &[&str] = &[
     "--mute-audio",
 ];
 
-/// Size of `/dev/shm` below which pages crash for lack of it. Containers have 64 MB.
+/// Minimum size of `/dev/shm`. With less, pages crash. Containers have 64 MB.
 const SHARED_MEMORY_KILOBYTES_MIN: u64 = 512 * 1024;
 
-/// Facts of one browser process that its command line names.
+/// Values for the command line of one browser process.
 pub(crate) struct CommandLine<'a> {
     pub settings: &'a BrowserSettings,
     /// Major version of Chromium.
     pub major: u32,
     pub profile: &'a Path,
-    /// The proxy that refuses the browser's own requests.
+    /// The proxy that refuses requests of the browser itself.
     pub refusing_proxy: SocketAddr,
     /// SHA-256 of the public key of the job's authority, in Base64.
     pub authority_spki: &'a str,
 }
 
 impl CommandLine<'_> {
-    /// All arguments after the executable.
+    /// Returns all arguments after the executable.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let CommandLine {
             settings, profile, ..
@@ -131,7 +132,7 @@ impl CommandLine<'_> {
         let mut add = |text: String| arguments.push(text.into());
         add(format!("--disable-features={}", FEATURES_OFF.join(",")));
         add(format!("--proxy-server=http://{}", self.refusing_proxy));
-        // Chromium heeds this list only together with --user-data-dir.
+        // Chromium uses this list only together with --user-data-dir.
         add(format!(
             "--ignore-certificate-errors-spki-list={}",
             self.authority_spki
@@ -154,7 +155,7 @@ impl CommandLine<'_> {
         arguments
     }
 
-    /// The user agent of Chromium with a window, and the suffix of the settings. As a switch it holds in workers, too.
+    /// Returns the user agent of Chromium with a window, and the suffix from the settings. As a switch it also applies to workers.
     fn user_agent(&self) -> String {
         let own = format!(
             "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{}.0.0.0 Safari/537.36",
@@ -167,13 +168,13 @@ impl CommandLine<'_> {
     }
 }
 
-/// Returns `true` if shared memory has to be files in the profile. They do not count as memory of the page then.
+/// Returns `true` if shared memory must be in files in the profile. These do not count as memory of the page.
 fn is_shared_memory_small() -> bool {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
     shared_memory_kilobytes(&mounts).is_some_and(|size| size < SHARED_MEMORY_KILOBYTES_MIN)
 }
 
-/// The size that `/dev/shm` was mounted with; `None`: half of the machine's memory (tmpfs(5)).
+/// Returns the size with which `/dev/shm` was mounted; `None` means half of the machine's memory (tmpfs(5)).
 fn shared_memory_kilobytes(mounts: &str) -> Option<u64> {
     let line = mounts
         .lines()

@@ -1,11 +1,11 @@
-//! Chromium behind a recording proxy: a browser as an instrument of the crawl.
+//! Chromium behind a recording proxy, for rendering pages in a crawl.
 //!
-//! [`BrowserPool`] finds and starts browsers. [`PageSession`] loads one page in a fresh browser context, reports a
-//! [`PageView`] to behaviours, carries out their [`PageAction`]s, and extracts links, text and pictures. The browser has no
-//! network of its own: every request of a page is handed to a [`PageFetcher`], which the crawl implements. This crate
-//! decides nothing about scope, robots.txt or archives, and opens no connection to any server.
+//! [`BrowserPool`] finds and starts browsers. [`PageSession`] loads one page in a fresh browser context, reports a [`PageView`] to
+//! behaviours, carries out their [`PageAction`]s, and extracts links, text and pictures. The browser has no network of its own:
+//! every request of a page is passed to a [`PageFetcher`], which the crawl implements. This crate does not depend on scope,
+//! robots.txt or archives, and opens no connection to any server.
 //!
-//! The README has the security measures and their limits.
+//! The README describes the security measures and their limits.
 
 mod authority;
 mod browser;

@@ -28,18 +28,18 @@ use crate::traffic::{PageResource, PageTraffic};
 use memory::MemoryWatch;
 use observer::{Observer, auto_attach};
 
-/// Time for a command after a script that kept the page busy has been stopped.
+/// Time limit of a command after a script that kept the page busy was stopped.
 const SECOND_CHANCE: Duration = Duration::from_secs(3);
 
-/// Time for extraction, after the page's own time.
+/// Time limit of extraction, after the page's own time.
 const EXTRACTION_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Time for a page to be disposed of. Afterwards its browser is ended.
+/// Time limit for closing a page. After it, the browser is ended.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// An open page. [`Self::close`] gives its browser back; dropping it without ends the browser.
+/// An open page. [`Self::close`] returns its browser to the pool. If it is dropped without, its browser is ended.
 pub struct PageSession {
-    /// `None` once it has been given back.
+    /// `None` after the browser was returned.
     lease: Option<BrowserLease>,
     devtools: DevTools,
     context: String,
@@ -48,7 +48,7 @@ pub struct PageSession {
     observing: JoinHandle<()>,
     memory: MemoryWatch,
     traffic: PageTraffic,
-    /// `None` once the page has no network any longer.
+    /// `None` after the page's network was closed.
     proxy: Option<PageProxy>,
     settings: BrowserSettings,
     opened: Instant,
@@ -61,44 +61,44 @@ pub struct PageSession {
     is_usable: bool,
 }
 
-/// The result of loading.
+/// Result of loading a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadResult {
-    /// The load event has come, and the network became idle.
+    /// The load event has fired, and the network became idle.
     Idle,
-    /// The time for loading passed first. The page shows what it has.
+    /// The time limit of loading was reached first. The page may be incomplete.
     NotIdle,
-    /// The URI is a file to download. There is no page.
+    /// The URI is a file to download, so there is no page.
     Download,
-    /// There is no page; the reason, in most cases the browser's own name of the error, such as `net::ERR_EMPTY_RESPONSE`.
+    /// There is no page, for this reason: in most cases the browser's name of the error, such as `net::ERR_EMPTY_RESPONSE`.
     Failed(String),
 }
 
-/// The facts of a page after its end, as `urn:pageinfo:` records list them.
+/// Report on a page after its end, as listed in `urn:pageinfo:` records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageReport {
-    /// URI of the document that was shown last.
+    /// URI of the last document.
     pub uri: String,
-    /// All requests, in their order.
+    /// All requests, in the order in which they began.
     pub resources: Vec<PageResource>,
-    /// Requests past `requests_max`, and those with a URI of more than 16 KiB, which failed.
+    /// Number of failed requests beyond `requests_max`, or with a URI of more than 16 KiB.
     pub requests_refused: u64,
-    /// URIs of windows that it wanted to open.
+    /// URIs of windows that the page tried to open.
     pub pop_ups: Vec<String>,
-    /// URIs of files that it wanted to download.
+    /// URIs of files that the page tried to download.
     pub downloads: Vec<String>,
-    /// URIs of documents that it wanted to be replaced by.
+    /// URIs of documents to which the page tried to navigate.
     pub departures: Vec<String>,
-    /// Dialogs that were dismissed.
+    /// Number of dismissed dialogs.
     pub dialogs: u32,
-    /// Actions that were carried out.
+    /// Number of actions that were carried out.
     pub steps: u32,
-    /// Most memory of the browser with all its processes, in bytes, without mapped files.
+    /// Maximum memory of the browser with all its processes, in bytes, without mapped files.
     pub memory_peak: u64,
-    /// Time from its opening.
+    /// Time since the page was opened.
     pub duration: Duration,
-    /// The limit that ended it.
+    /// The limit that ended the page.
     pub cut: Option<PageCut>,
 }
 
@@ -152,7 +152,7 @@ impl PageSession {
         settings: BrowserSettings,
     ) -> Result<Parts, BrowserError> {
         let (pool, browser) = (lease.pool.clone(), &mut lease.browser);
-        // A page begins with a process of its own, as a browser does.
+        // The page starts in a new process, as in a new browser.
         let time_max = settings.start_time_max;
         let events = browser.devtools.observe();
         let traffic = PageTraffic::new(settings.requests_max);
@@ -218,7 +218,7 @@ impl PageSession {
         }
     }
 
-    /// Sets the page up before its first document.
+    /// Configures the page before its first document.
     async fn prepare(&mut self) -> Result<(), PageError> {
         let viewport = self.settings.viewport;
         let documents = json!({"patterns": [{"resourceType": "Document"}]});
@@ -249,7 +249,7 @@ impl PageSession {
     async fn load_until_idle(&mut self, uri: &str) -> Result<LoadResult, PageError> {
         let session = self.session.clone();
         let params = json!({"url": uri});
-        // A slow server holds it up; the time for loading is its limit.
+        // A slow server may delay the navigation up to the time limit of loading.
         let answer = self.call_until(&session, "Page.navigate", params, self.deadline);
         let answer = answer.await?;
         if let Some(error) = answer["errorText"].as_str().filter(|it| !it.is_empty()) {
@@ -267,7 +267,7 @@ impl PageSession {
         }
         let (observer, traffic) = (self.observer.clone(), self.traffic.clone());
         let idle_time = self.settings.idle_time;
-        // A page that loads itself again has to become idle again.
+        // A page that reloads has to become idle again.
         let idle = async {
             loop {
                 observer.until(|facts| facts.is_loaded.then_some(())).await;
@@ -281,7 +281,7 @@ impl PageSession {
         Ok(LoadResult::Idle)
     }
 
-    /// Waits for something of the page, at most until `end`.
+    /// Waits for an event of the page, at most until `end`.
     async fn wait<T>(
         &mut self,
         event: impl Future<Output = T>,
@@ -291,13 +291,13 @@ impl PageSession {
         let closed = self.devtools.clone();
         let waited = tokio::select! {
             biased;
-            cut = observer.until(|facts| facts.cut) => return Err(self.end_by(cut)),
+            cut = observer.until(|facts| facts.cut) => return Err(self.cut_page(cut)),
             () = closed.closed() => None,
             waited = timeout_at(end, event) => Some(waited),
         };
         match waited {
             Some(Ok(value)) => Ok(value),
-            Some(Err(_)) => Err(self.late()),
+            Some(Err(_)) => Err(self.timeout_error()),
             None => Err(self.crash("a wait").await),
         }
     }
@@ -322,24 +322,24 @@ impl PageSession {
         end: Instant,
     ) -> Result<Value, PageError> {
         if self.deadline <= Instant::now() {
-            return Err(self.late());
+            return Err(self.timeout_error());
         }
         let end = end.min(self.deadline);
         let (devtools, observer) = (self.devtools.clone(), self.observer.clone());
         let mut answer = std::pin::pin!(devtools.call(Some(session), method, params));
         let answered = tokio::select! {
             biased;
-            cut = observer.until(|facts| facts.cut) => return Err(self.end_by(cut)),
+            cut = observer.until(|facts| facts.cut) => return Err(self.cut_page(cut)),
             answered = timeout_at(end, &mut answer) => answered,
         };
         let answered = match answered {
             Ok(answered) => answered,
             Err(_) => {
-                // A script may keep the page busy without end.
+                // An endless script may keep the page busy.
                 devtools.send(Some(session), "Runtime.terminateExecution", json!({}));
                 match timeout(SECOND_CHANCE, &mut answer).await {
                     Ok(answered) if Instant::now() < self.deadline => answered,
-                    Ok(_) => return Err(self.late()),
+                    Ok(_) => return Err(self.timeout_error()),
                     Err(_) => return Err(self.unanswered(method).await),
                 }
             }
@@ -354,17 +354,17 @@ impl PageSession {
         }
     }
 
-    /// The error of a command without an answer.
+    /// Returns the error of a command without an answer.
     async fn unanswered(&mut self, method: &str) -> PageError {
         if self.deadline <= Instant::now() {
-            return self.late();
+            return self.timeout_error();
         }
         let answers = match &self.lease {
             Some(lease) => lease.browser.answers().await,
             None => false,
         };
         if answers {
-            return self.end_by(PageCut::Unresponsive);
+            return self.cut_page(PageCut::Unresponsive);
         }
         self.is_usable = false;
         PageError::Browser(BrowserError::Hung {
@@ -373,7 +373,7 @@ impl PageSession {
         })
     }
 
-    /// The error of a browser that is gone: its page's limit, or a crash.
+    /// Returns the error of a browser that has ended: the limit of its page, or a crash.
     async fn crash(&mut self, during: &str) -> PageError {
         self.is_usable = false;
         let cut = self.observer.facts().cut;
@@ -386,47 +386,47 @@ impl PageSession {
         }
     }
 
-    /// The error of a wait past its end. Only the end of the page's own time is a limit of the page.
-    fn late(&mut self) -> PageError {
+    /// Returns the error of a wait that has timed out. It is recorded as a limit of the page only if the page's own time is over.
+    fn timeout_error(&mut self) -> PageError {
         match self.opened.elapsed() >= self.settings.page_time_max {
-            true => self.reach(PageCut::Time),
+            true => self.record_limit(PageCut::Time),
             false => PageError::Cut(PageCut::Time),
         }
     }
 
-    /// Notes a limit that ends the page's own time.
-    fn reach(&mut self, cut: PageCut) -> PageError {
+    /// Records a limit that ends the page's own time.
+    fn record_limit(&mut self, cut: PageCut) -> PageError {
         self.reached.get_or_insert(cut);
         PageError::Cut(cut)
     }
 
-    /// Ends the page for this reason. Its browser has no other page afterwards.
-    fn end_by(&mut self, cut: PageCut) -> PageError {
+    /// Ends the page for this reason. Its browser is not used for other pages afterwards.
+    fn cut_page(&mut self, cut: PageCut) -> PageError {
         self.is_usable = false;
         self.observer.cut(cut);
         PageError::Cut(cut)
     }
 
-    /// Ends the page's own time; what follows is extraction.
+    /// Ends the page's own time, and begins the time for extraction.
     fn begin_extraction(&mut self) {
         self.deadline = Instant::now() + EXTRACTION_TIME_MAX;
     }
 
-    /// Time until the page is cut.
+    /// Returns the time until the page is cut.
     pub fn time_left(&self) -> Duration {
         let used = self.opened.elapsed();
         self.settings.page_time_max.saturating_sub(used)
     }
 
-    /// Requests of the page in flight.
+    /// Returns the number of the page's requests in flight.
     pub fn requests_in_flight(&self) -> usize {
         self.traffic.in_flight()
     }
 
-    /// Closes the page with its cookies and storage, and gives its browser back.
+    /// Closes the page with its cookies and storage, and returns its browser to the pool.
     pub async fn close(mut self) -> PageReport {
         let report = self.report();
-        // Requests that were held are let go with the page.
+        // Paused requests end with the page.
         self.proxy = None;
         self.observing.abort();
         self.memory.stop();
@@ -507,8 +507,8 @@ impl Parts {
     }
 }
 
-/// Returns `true` if an error of the browser is about the recording proxy or its certificates, not about the site: those of the
-/// site are checked by the fetcher.
+/// Returns `true` if an error of the browser is about the recording proxy or its certificates, not about the site. Certificates of
+/// the site are checked by the fetcher.
 fn is_proxy_problem(error: &str) -> bool {
     let about_proxy = [
         "net::ERR_CERT_",
@@ -518,7 +518,7 @@ fn is_proxy_problem(error: &str) -> bool {
     about_proxy.iter().any(|prefix| error.starts_with(prefix))
 }
 
-/// A text in the answer of a command.
+/// Returns a text field of a command's answer.
 fn field(method: &str, answer: &Value, field: &str) -> Result<String, BrowserError> {
     let text = answer[field].as_str();
     text.map(str::to_owned).ok_or_else(|| BrowserError::Answer {
@@ -532,7 +532,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_proxy_are_told_from_those_of_sites() {
+    fn errors_of_the_proxy_are_distinguished_from_errors_of_sites() {
         assert!(is_proxy_problem("net::ERR_CERT_AUTHORITY_INVALID"));
         assert!(is_proxy_problem("net::ERR_PROXY_CONNECTION_FAILED"));
         assert!(!is_proxy_problem("net::ERR_EMPTY_RESPONSE"));

@@ -1,4 +1,4 @@
-//! The network of a page: everything that its browser requests is handed to a [`PageFetcher`].
+//! The network of a page: every request of its browser is passed to a [`PageFetcher`].
 
 use std::error::Error;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ pub type PageBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 /// A future of a [`PageFetcher`].
 pub type FetchFuture<'f, T> = Pin<Box<dyn Future<Output = Result<T, FetchRejection>> + Send + 'f>>;
 
-/// Fetches for one page. The recording proxy has no network of its own: it calls this for each request of the page, its
-/// frames and its workers.
+/// Fetches for one page. The recording proxy has no network of its own, and calls this for each request of the page, its frames and
+/// its workers.
 ///
-/// A future, and the body that it returned, are dropped when the browser no longer wants the answer.
+/// Future and body are dropped when the browser cancels the request.
 pub trait PageFetcher: Send + Sync + 'static {
     /// Fetches one URI, without following redirects. The request has an absolute URI (`http` or `https`), and headers
     /// without those that concern the connection.
@@ -35,7 +35,7 @@ pub trait PageFetcher: Send + Sync + 'static {
 pub struct OpenedWebSocket {
     /// The server's response, status 101.
     pub response: Response<()>,
-    /// The connection after it. Its bytes are passed on unread.
+    /// The connection after the response. Its bytes are passed on unread.
     pub stream: Box<dyn WebSocketStream>,
 }
 
@@ -44,10 +44,10 @@ pub trait WebSocketStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> WebSocketStream for S {}
 
-/// The reason why a request has no response. In the page it fails as if the network had failed.
+/// Reason for which a request has no response. In the page, the request fails like on a network error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchRejection {
-    /// A policy forbids the request, such as robots.txt, scope or the guard of addresses.
+    /// A policy forbids the request, such as robots.txt, scope or the check of addresses.
     #[error("refused: {reason}")]
     Refused {
         /// The policy.
@@ -62,14 +62,14 @@ pub enum FetchRejection {
 }
 
 impl FetchRejection {
-    /// A refusal by a policy.
+    /// Creates the error for a refusal by a policy.
     pub fn refused(reason: impl Into<String>) -> Self {
         FetchRejection::Refused {
             reason: reason.into(),
         }
     }
 
-    /// A failure of the network.
+    /// Creates the error for a failure of the network.
     pub fn failed(reason: impl Into<String>) -> Self {
         FetchRejection::Failed {
             reason: reason.into(),
@@ -77,7 +77,7 @@ impl FetchRejection {
     }
 }
 
-/// A body of these bytes.
+/// Creates a body of these bytes.
 pub fn full_body(bytes: impl Into<Bytes>) -> PageBody {
     http_body_util::Full::new(bytes.into())
         .map_err(|never| match never {})

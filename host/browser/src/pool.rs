@@ -1,4 +1,4 @@
-//! The browsers of one job. Each has one page at a time, so memory, crashes and requests belong to a page.
+//! The browsers of one job. Each has one page at a time, so that its memory, crashes and requests can be attributed to the page.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use crate::error::BrowserError;
 use crate::executable::BrowserExecutable;
 use crate::settings::BrowserSettings;
 
-/// Refused requests of all browsers that are remembered.
+/// Maximum refused requests of all browsers that are kept.
 const REFUSED_MAX: usize = 1000;
 
 /// Starts browsers when pages need them, and reuses them. Cheap to clone; clones share the browsers.
@@ -26,17 +26,17 @@ pub struct BrowserPool {
 /// Counts of a pool since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolFigures {
-    /// Browser processes that run now, those without a page included.
+    /// Number of running browser processes, including those without a page.
     pub running: u64,
-    /// Browser processes that were started.
+    /// Number of browser processes that were started.
     pub started: u64,
-    /// Browser processes that did not start.
+    /// Number of browser processes that failed to start.
     pub failed_starts: u64,
-    /// Pages that were opened.
+    /// Number of pages that were opened.
     pub pages: u64,
-    /// Browsers that ended by themselves, hung, or were killed because of their page.
+    /// Number of browsers that ended by themselves, hung, or were killed because of their page.
     pub failed: u64,
-    /// Requests that browsers made of their own and that were refused: method and target.
+    /// Refused requests of the browsers themselves, not of pages: method and target.
     pub refused: Vec<String>,
 }
 
@@ -64,8 +64,8 @@ pub(crate) struct BrowserLease {
 }
 
 impl BrowserPool {
-    /// Finds Chromium, checks its version, and makes the job's authority. It starts no browser yet. `folder` holds the
-    /// browsers' profiles and belongs to this pool; profiles that a killed process left there are removed.
+    /// Finds Chromium, checks its version, and creates the job's certificate authority. Starts no browser yet. `folder` is for the
+    /// browsers' profiles and is used by this pool only; profiles that a killed process left there are removed.
     ///
     /// # Errors
     /// Chromium is missing or too old, or the folder cannot be used.
@@ -75,7 +75,7 @@ impl BrowserPool {
     ) -> Result<BrowserPool, BrowserError> {
         let executable = BrowserExecutable::find(&settings).await?;
         let folder = folder.into();
-        // Browsers run in their profiles, where a relative path would lead elsewhere.
+        // The path is made absolute, because browsers run in their profile folders.
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         remove_profiles(&folder).map_err(|source| BrowserError::Folder {
             folder: folder.clone(),
@@ -99,7 +99,7 @@ impl BrowserPool {
         })
     }
 
-    /// The Chromium of this pool.
+    /// Returns the Chromium of this pool.
     pub fn executable(&self) -> &BrowserExecutable {
         &self.shared.executable
     }
@@ -117,7 +117,7 @@ impl BrowserPool {
         let mut refused = lock(&shared.refused).clone();
         refused.extend(lock(&shared.idle).iter().flat_map(Browser::refused));
         PoolFigures {
-            // One is that of the pool.
+            // One of the clones belongs to the pool.
             running: Arc::strong_count(&shared.running) as u64 - 1,
             started: shared.started.load(Ordering::Relaxed),
             failed_starts: shared.failed_starts.load(Ordering::Relaxed),
@@ -127,7 +127,7 @@ impl BrowserPool {
         }
     }
 
-    /// Ends all browsers, and opens no further page. Waits for pages that are open.
+    /// Ends all browsers. Opens no further pages, and waits for open ones.
     pub async fn close(&self) {
         let all = u32::try_from(self.shared.settings.processes.max(1)).unwrap_or(u32::MAX);
         let all = self.shared.slots.acquire_many(all).await;
@@ -195,7 +195,7 @@ impl PoolShared {
 }
 
 impl BrowserLease {
-    /// Gives back a browser whose page is gone.
+    /// Returns a browser to the pool after its page was closed.
     pub(crate) async fn give_back(self) {
         match self.browser.pages >= self.pool.settings.pages_max {
             true => self.pool.retire(self.browser).await,

@@ -1,4 +1,4 @@
-//! A browser process with its process group, its profile folder and the last lines that it wrote.
+//! A browser process with its process group, its profile folder and its last lines of standard error.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,20 +17,20 @@ use crate::executable::BrowserExecutable;
 use crate::flags::CommandLine;
 use crate::process_tree::ProcessGroup;
 
-/// Lines of standard error that are kept.
+/// Maximum lines of standard error that are kept.
 const STDERR_LINES_MAX: usize = 12;
 
-/// Bytes of one of them.
+/// Maximum bytes of such a line.
 const STDERR_LINE_BYTES_MAX: u64 = 500;
 
-/// Time for a killed group to be gone.
+/// Time limit for the end of a killed group.
 const END_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A running browser. Dropping it kills its group.
 #[derive(Debug)]
 pub(crate) struct BrowserProcess {
     child: Child,
-    /// Number of the process and of its group.
+    /// ID of the process and of its group.
     group: u32,
     stderr: Arc<Mutex<VecDeque<String>>>,
     profile: TempDir,
@@ -48,7 +48,7 @@ impl BrowserProcess {
             status: problem.to_string(),
             stderr: String::new(),
         };
-        // The shell moves the pipes to the descriptors that Chromium speaks on, and becomes Chromium.
+        // The shell moves the pipes to the descriptors that Chromium uses, and is then replaced by Chromium.
         let mut command = Command::new("/bin/sh");
         command
             .args(["-c", r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null"#, "sh"])
@@ -78,12 +78,12 @@ impl BrowserProcess {
         Ok((process, DevTools::connect(input, output)))
     }
 
-    /// Number of the process group.
+    /// Returns the ID of the process group.
     pub(crate) fn group(&self) -> u32 {
         self.group
     }
 
-    /// The last lines of standard error, without messages that every browser writes.
+    /// Returns the last lines of standard error, without messages that every browser writes.
     pub(crate) fn stderr(&self) -> String {
         let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -93,7 +93,7 @@ impl BrowserProcess {
         }
     }
 
-    /// The status of a browser whose pipe is closed.
+    /// Returns the exit status of a browser whose pipe is closed.
     pub(crate) async fn status(&mut self) -> String {
         match tokio::time::timeout(Duration::from_secs(2), self.child.wait()).await {
             Ok(Ok(status)) => status.to_string(),
@@ -102,7 +102,7 @@ impl BrowserProcess {
         }
     }
 
-    /// Kills the whole group, waits until it is gone, and removes the profile.
+    /// Kills the whole group, waits for its end, and removes the profile.
     pub(crate) async fn end(mut self) {
         let gone = async {
             let _ = self.child.start_kill();
@@ -117,7 +117,7 @@ impl BrowserProcess {
         self.remove_profile();
     }
 
-    /// Kills all processes of the browser. Returns whether there was none left.
+    /// Kills all processes of the browser. Returns `true` if no process was left.
     fn kill_all(&self) -> bool {
         let mut running = ProcessGroup::read(self.group).running;
         if !running.is_empty() {
@@ -132,7 +132,7 @@ impl BrowserProcess {
     }
 
     fn remove_profile(&mut self) {
-        // The number may belong to another group from now on.
+        // The ID may be reused for another group from now on.
         self.group = 0;
         let profile = self.profile.path();
         if let Err(problem) = std::fs::remove_dir_all(profile) {
@@ -146,7 +146,7 @@ impl Drop for BrowserProcess {
         if self.group == 0 {
             return;
         }
-        // Processes that are still ending may write a last file.
+        // Processes that are still ending may write further files.
         for _ in 0..20 {
             if self.kill_all() {
                 break;
@@ -178,7 +178,7 @@ pub(crate) fn kill_group(group: u32) {
     }
 }
 
-/// The browser sees the profile folder as its home, so that it leaves nothing elsewhere.
+/// Sets the profile folder as the browser's home, so that the browser writes no files elsewhere.
 fn set_environment(command: &mut Command, profile: &Path) {
     command.env_clear();
     for name in [
@@ -201,9 +201,10 @@ fn set_environment(command: &mut Command, profile: &Path) {
     ] {
         command.env(name, profile);
     }
-    // Chromium makes a socket among its temporary files, whose path may have 107 bytes (unix(7)); that of a job may be longer.
+    // Chromium creates a socket among its temporary files. Its path may have at most 107 bytes (unix(7)), and the path of a job may
+    // be longer.
     command.current_dir(profile).env("TMPDIR", "/proc/self/cwd");
-    // No desktop to speak to.
+    // Chromium must not connect to a desktop.
     for name in ["DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS"] {
         command.env(name, "unix:path=/dev/null");
     }

@@ -11,12 +11,12 @@ const CRASH_HANDLER: &[u8] = b"chrome_crashpad_handler";
 /// Processes of one process group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessGroup {
-    /// Processes that run; those that ended and wait for their parent are left out.
+    /// Running processes, without those that have ended and wait for their parent.
     pub running: Vec<u32>,
 }
 
-/// Reads one process group again and again. It remembers which processes belong to other groups: a process of another group never joins
-/// that of a browser, and numbers are used again only after all others.
+/// Reads one process group repeatedly. It remembers processes of other groups, because these never join the group of a browser, and
+/// process IDs are reused only after all others.
 #[derive(Debug)]
 pub(crate) struct GroupReader {
     group: u32,
@@ -32,7 +32,7 @@ impl GroupReader {
         }
     }
 
-    /// Reads the group as it is now.
+    /// Reads the current processes of the group.
     pub(crate) fn read(&mut self) -> ProcessGroup {
         let (mut running, mut others) = (Vec::new(), HashSet::new());
         for pid in all() {
@@ -60,7 +60,7 @@ impl ProcessGroup {
         GroupReader::new(group).read()
     }
 
-    /// Reads the crash handlers of a profile, which leave the group. Their command line names the profile.
+    /// Reads the crash handlers of a profile, which leave the group. Their command line contains the profile.
     pub(crate) fn crash_handlers(profile: &Path) -> ProcessGroup {
         let profile = profile.as_os_str().as_bytes();
         let names_it = |pid: &u32| {
@@ -74,8 +74,8 @@ impl ProcessGroup {
         }
     }
 
-    /// Bytes of private and shared memory of all its processes, without mapped files. Shared memory counts for each process.
-    /// `status` is readable for sandboxed processes, too; the exact figure (`smaps_rollup`) is not.
+    /// Returns the bytes of private and shared memory of all processes, without mapped files. Shared memory counts for each
+    /// process. It is read from `status`, because the exact value (`smaps_rollup`) cannot be read for sandboxed processes.
     pub(crate) fn memory(&self) -> u64 {
         let status = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/status"));
         let statuses = self.running.iter().filter_map(|pid| status(pid).ok());
@@ -83,7 +83,7 @@ impl ProcessGroup {
     }
 }
 
-/// Numbers of all processes of the machine.
+/// Returns the IDs of all processes of the machine.
 fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -95,7 +95,7 @@ enum State {
     Ended,
 }
 
-/// State and process group. The name before them may hold blanks and parentheses (proc(5)).
+/// Parses state and process group. The name before them may contain blanks and parentheses (proc(5)).
 fn parse_stat(stat: &str) -> Option<(State, u32)> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
@@ -107,7 +107,7 @@ fn parse_stat(stat: &str) -> Option<(State, u32)> {
     Some((state, group))
 }
 
-/// Anonymous and shared memory in bytes, without mapped files such as the executable.
+/// Parses anonymous and shared memory in bytes, without mapped files such as the executable.
 fn parse_memory(status: &str) -> u64 {
     let kilobytes = status.lines().filter_map(|line| {
         let rest = line
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_blanks_and_parentheses_hides_no_group() {
+    fn the_group_is_read_after_a_name_with_blanks_and_parentheses() {
         let stat = "32023 (a) Z (b) S 31975 32024 20156 0 -1 4194560";
         assert_eq!(parse_stat(stat), Some((State::Runs, 32024)));
         let stat = "32023 (chromium) Z 31975 32024 20156 0 -1 4194560";
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_join_a_group_later_are_found_and_those_that_end_are_not() {
+    fn running_processes_of_a_group_are_found() {
         let start = |group: u32| {
             let mut command = std::process::Command::new("sleep");
             let group = i32::try_from(group).expect("a process number");

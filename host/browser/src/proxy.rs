@@ -1,9 +1,9 @@
-//! The recording proxy: HTTP/1.1 on a loopback port of one page. It ends TLS with certificates of the job's authority and
-//! hands every request to the page's [`PageFetcher`]. It opens no connection itself.
+//! The recording proxy: HTTP/1.1 on a loopback port of one page. It terminates TLS with certificates of the job's authority, and
+//! passes every request to the page's [`PageFetcher`]. It opens no connection itself.
 //!
-//! The port belongs to one page, so every request is attributed to it: those of frames, workers and service workers too.
-//! Proxy credentials would do the same, but Chromium sends them only after it was asked, and answers that question through
-//! an event for every request. Connections of other users of the machine are refused.
+//! The port belongs to one page, so every request is attributed to this page, including those of frames, workers and service
+//! workers. Proxy credentials would serve the same purpose, but Chromium sends them only on request, with an event for every
+//! request. Connections of other users of the machine are refused.
 
 mod body;
 mod peer;
@@ -38,7 +38,7 @@ pub(crate) use refusing::RefusingProxy;
 /// First byte of a TLS handshake record (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 22;
 
-/// Headers that concern one connection (RFC 9110 §7.6.1), and those of proxies.
+/// Headers for one connection only (RFC 9110 §7.6.1), and headers of proxies.
 const CONNECTION_HEADERS: [&str; 8] = [
     "connection",
     "keep-alive",
@@ -53,7 +53,7 @@ const CONNECTION_HEADERS: [&str; 8] = [
 /// The proxy of one page. Dropping it ends all its connections.
 pub(crate) struct PageProxy {
     address: SocketAddr,
-    /// Connections end when it is dropped.
+    /// Connections end when this is dropped.
     _open: watch::Sender<()>,
 }
 
@@ -65,14 +65,14 @@ struct Shared {
     open: watch::Receiver<()>,
 }
 
-/// The server that a connection stands for, if it is a tunnel.
+/// The server of a tunnel; `None` for other connections.
 #[derive(Clone)]
 struct Tunnel {
     scheme: Scheme,
     authority: Authority,
 }
 
-/// The reason why a connection is ended without a response: the page sees a failed network.
+/// Reason for which a connection is closed without a response. In the page, this is a network error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct NoResponse(String);
@@ -99,7 +99,7 @@ impl PageProxy {
         })
     }
 
-    /// Its address on loopback.
+    /// Returns the address of the port on loopback.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -125,7 +125,7 @@ async fn listen_on(port: u16) -> Result<(TcpListener, SocketAddr), BrowserError>
 async fn until_closed(mut open: watch::Receiver<()>, work: impl Future<Output = ()>) {
     tokio::select! {
         () = work => {}
-        // Nothing is ever sent: it ends when the sender is dropped.
+        // Nothing is ever sent. The wait ends when the sender is dropped.
         _ = open.changed() => {}
     }
 }
@@ -141,7 +141,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 tracing::warn!(%peer, "refused a connection of another user to the recording proxy");
             }
             Err(problem) => {
-                // Such as a lack of descriptors, which passes.
+                // For instance a lack of file descriptors, which is temporary.
                 tracing::warn!(%problem, "the recording proxy accepts no connection");
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
@@ -162,7 +162,7 @@ where
         .preserve_header_case(true)
         .serve_connection(io, service)
         .with_upgrades();
-    // A request without a response ends the connection so; a browser that goes away, too.
+    // The connection ends with an error after a request without a response, and if the browser closes it.
     if let Err(problem) = connection.await {
         tracing::trace!(%problem, "connection of a page");
     }
@@ -245,7 +245,7 @@ async fn open_web_socket(
                 let mut stream = stream;
                 if let Ok(upgraded) = upgrade.await {
                     let mut upgraded = TokioIo::new(upgraded);
-                    // Either end may go away at any time.
+                    // Either end may close the connection at any time.
                     let _ = tokio::io::copy_bidirectional(&mut upgraded, &mut stream).await;
                 }
             };
@@ -255,13 +255,13 @@ async fn open_web_socket(
     }
 }
 
-/// Serves the connection inside a CONNECT: TLS, or HTTP as for `ws:`.
+/// Serves the connection in a CONNECT tunnel: TLS, or plain HTTP for `ws:`.
 fn end_tunnel(
     shared: Arc<Shared>,
     upgrade: OnUpgrade,
     authority: Authority,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    // In a box, since a tunnel is served as the connection that it came on.
+    // The future is boxed, because serving a tunnel is recursive.
     Box::pin(serve_tunnel(shared, upgrade, authority))
 }
 
@@ -300,7 +300,7 @@ async fn serve_tunnel(shared: Arc<Shared>, upgrade: OnUpgrade, authority: Author
     }
 }
 
-/// The URI that is requested. In a tunnel the server is that of the tunnel; default ports are left out.
+/// Returns the absolute URI of a request. In a tunnel, the server is the one of the tunnel. Default ports are left out.
 fn absolute_uri(
     uri: &Uri,
     tunnel: Option<&Tunnel>,
@@ -333,15 +333,15 @@ fn absolute_uri(
         .map_err(|problem| NoResponse(problem.to_string()))
 }
 
-/// Returns `true` if the browser made the request and no page. Chromium's services use the proxy of the page in whose context they
-/// run. Their requests have no initiator (`Sec-Fetch-Site: none`) and are no navigations, and a page makes no such requests: theirs
-/// have an initiator, or navigate (Fetch Metadata, https://www.w3.org/TR/fetch-metadata/).
+/// Returns `true` if the browser itself made the request, not a page. Chromium's services use the proxy of the page in whose
+/// context they run. Their requests have no initiator (`Sec-Fetch-Site: none`) and are not navigations. Requests of a page have an
+/// initiator or are navigations (Fetch Metadata, https://www.w3.org/TR/fetch-metadata/).
 fn is_of_the_browser(headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|it| it == value);
     is("sec-fetch-site", "none") && is("sec-fetch-mode", "no-cors") && is("sec-fetch-dest", "empty")
 }
 
-/// Removes headers that concern one connection: those of the standard, and those that `Connection` names.
+/// Removes headers for one connection only: those of the standard, and those that `Connection` lists.
 fn remove_connection_headers(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_that_is_taken_is_an_error_with_cause_and_remedy() {
+    async fn a_used_port_is_an_error_with_cause_and_remedy() {
         let (_taken, address) = listen().await.expect("a free port");
         let error = listen_on(address.port()).await.map(drop);
         let error = error.expect_err("the port is taken");
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_services_are_the_browsers_and_navigations_and_fetches_of_pages_are_not() {
+    fn requests_of_services_are_distinguished_from_requests_of_pages() {
         let is_own = |site: &'static str, mode: &'static str, destination: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert("sec-fetch-site", HeaderValue::from_static(site));
@@ -409,7 +409,7 @@ mod tests {
             headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
             is_of_the_browser(&headers)
         };
-        // Chromium 150 asks its search engine so.
+        // A request of Chromium 150 to its search engine.
         assert!(is_own("none", "no-cors", "empty"));
         assert!(!is_own("none", "navigate", "document"));
         assert!(!is_own("none", "no-cors", "image"), "an icon of the page");
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_connection_go_no_further() {
+    fn headers_of_the_connection_are_not_passed_on() {
         let mut headers = HeaderMap::new();
         let all = [
             ("connection", "keep-alive, X-Hop"),

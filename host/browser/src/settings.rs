@@ -1,4 +1,4 @@
-//! Settings of the browsers of a job: checked values, not what an operator writes.
+//! Settings of the browsers of a job, as checked values.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,28 +8,28 @@ use std::time::Duration;
 pub struct BrowserSettings {
     /// Path of Chromium. `None`: the first of [`EXECUTABLES`](crate::EXECUTABLES) in `PATH`.
     pub executable: Option<PathBuf>,
-    /// `true` if Chromium isolates its renderers with its own sandbox. Off only where the machine allows no sandbox and something
-    /// else isolates the crawl, such as a container.
+    /// `true` if Chromium isolates its renderers with its own sandbox. Set it to `false` only if the machine allows no sandbox and
+    /// the crawl is isolated in another way, such as a container.
     pub sandbox: bool,
-    /// Browser processes, each with one page at a time. More pages wait.
+    /// Maximum browser processes, each with one page at a time. Further pages wait.
     pub processes: usize,
-    /// Bytes of memory of one browser with all its processes. A page that passes it is cut, and its browser is replaced.
+    /// Maximum bytes of memory of one browser with all its processes. A page that exceeds it is cut, and its browser is replaced.
     pub memory_max: u64,
-    /// Time for one page, from its navigation to its last action. A page that passes it is cut. Extraction comes after it.
+    /// Time limit of one page, from its navigation to its last action. A page that reaches it is cut. Extraction follows after it.
     pub page_time_max: Duration,
-    /// Time for loading: until the load event and an idle network. A page that passes it goes on, marked as not idle.
+    /// Time limit of loading: until the load event and an idle network. A page that reaches it continues, marked as not idle.
     pub load_time_max: Duration,
     /// Time without a request in flight after which the network counts as idle.
     pub idle_time: Duration,
-    /// Actions on one page. The action past it is refused, and the page is cut.
+    /// Maximum actions on one page. A further action is refused, and the page is cut.
     pub steps_max: u32,
-    /// Requests of one page. Requests past it fail in the browser, and the page is marked.
+    /// Maximum requests of one page. Further requests fail in the browser, and the page is marked.
     pub requests_max: usize,
-    /// Pages after which a browser is replaced by a new process.
+    /// Number of pages after which a browser is replaced by a new process.
     pub pages_max: u32,
-    /// Time for a browser to start, and for each step of opening a page. Afterwards it counts as hung.
+    /// Time limit of a browser's start, and of each step of opening a page. After it, the browser counts as hung.
     pub start_time_max: Duration,
-    /// Time for one DevTools command. Afterwards the browser is asked whether it still answers.
+    /// Time limit of one DevTools command. After it, Opilio checks whether the browser still answers.
     pub command_time_max: Duration,
     /// Size of the page's window.
     pub viewport: Viewport,
@@ -39,11 +39,11 @@ pub struct BrowserSettings {
     pub languages: String,
     /// Maximum bytes of a page's visible text. Longer text is cut.
     pub text_bytes_max: usize,
-    /// Maximum characters of the document that is compared with that of another visit. A longer one is not given.
+    /// Maximum characters of a document that is compared with another visit. Longer documents are not compared.
     pub document_characters_max: usize,
 }
 
-/// Settings of one page in place of those of its pool: a site may have its own.
+/// Settings of one page that replace those of its pool, for instance for one site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageSettings {
     /// In place of [`BrowserSettings::memory_max`].
@@ -59,7 +59,7 @@ pub struct PageSettings {
 }
 
 impl BrowserSettings {
-    /// Returns these settings with those of a page.
+    /// Returns these settings with the replacements of a page.
     pub(crate) fn of_page(&self, page: PageSettings) -> BrowserSettings {
         let PageSettings {
             memory_max,
@@ -96,7 +96,7 @@ impl Default for BrowserSettings {
             executable: None,
             sandbox: true,
             processes: 1,
-            // A large page takes 500 MB to 1 GB; a page without end would take all there is.
+            // A large page takes 500 MB to 1 GB. An endless page would use all memory.
             memory_max: 2 * 1024 * 1024 * 1024,
             page_time_max: Duration::from_secs(90),
             load_time_max: Duration::from_secs(30),
@@ -104,7 +104,7 @@ impl Default for BrowserSettings {
             idle_time: Duration::from_millis(500),
             steps_max: 100,
             requests_max: 2000,
-            // Chromium's memory grows slowly over its pages.
+            // Chromium's memory grows slowly from page to page.
             pages_max: 100,
             start_time_max: Duration::from_secs(30),
             command_time_max: Duration::from_secs(15),
@@ -112,7 +112,7 @@ impl Default for BrowserSettings {
             user_agent_suffix: String::new(),
             languages: String::new(),
             text_bytes_max: 1024 * 1024,
-            // Few pages have more without their scripts and styles. It is held in memory until the page is archived.
+            // Without scripts and styles, few pages have more. The document is in memory until the page is archived.
             document_characters_max: 2 * 1024 * 1024,
         }
     }

@@ -1,4 +1,4 @@
-//! Requests of one page: which ran, which are in flight, and with what result.
+//! Requests of one page: finished requests with their results, and requests in flight.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Longest URI, and longest method, that a page may request: pages could fill the memory of the crawl with them.
+/// Maximum bytes of a URI and of a method that a page may request. Longer ones could fill the memory of the crawl.
 const URI_BYTES_MAX: usize = 16 * 1024;
 
-/// Longest media type that is kept: two names of 127 characters (RFC 6838 §4.2).
+/// Maximum length of a media type: two names of 127 characters (RFC 6838 §4.2).
 const MEDIA_TYPE_BYTES_MAX: usize = 255;
 
-/// One request of a page, as `urn:pageinfo:` records list it.
+/// One request of a page, as listed in `urn:pageinfo:` records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PageResource {
     /// Request method.
@@ -26,7 +26,7 @@ pub struct PageResource {
     pub status: Option<u16>,
     /// Media type of the response, without parameters. `None` if there is no valid one.
     pub media_type: Option<String>,
-    /// Use of the response in the page (`Sec-Fetch-Dest`), such as `image`. Chromium names it for https and loopback only.
+    /// Use of the response in the page (`Sec-Fetch-Dest`), such as `image`. Chromium sends it for https and loopback only.
     pub destination: Option<String>,
     /// Bytes of the body that the page has received, with content coding.
     pub received: u64,
@@ -38,13 +38,13 @@ pub struct PageResource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceResult {
-    /// It has not ended.
+    /// The request has not ended.
     InFlight,
     /// The response is complete.
     Complete,
-    /// The browser no longer wanted it, or the response broke off.
+    /// The browser cancelled the request, or the response was interrupted.
     Cancelled,
-    /// It has no response.
+    /// The request has no response, for this reason.
     Rejected(String),
     /// A WebSocket was opened.
     WebSocket,
@@ -66,12 +66,12 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     resources: Vec<PageResource>,
-    /// Requests that an idle network has none of.
+    /// Number of requests that must end before the network is idle.
     in_flight: usize,
     last_change: Instant,
-    /// Requests past the limit.
+    /// Number of requests beyond the limit.
     refused: u64,
-    /// Requests that have failed. Chromium repeats some of them on a new connection.
+    /// Failed requests. Chromium repeats some of them on a new connection.
     rejected: HashSet<(Method, String)>,
 }
 
@@ -80,7 +80,7 @@ struct State {
 pub(crate) struct InFlight {
     shared: Arc<Shared>,
     index: usize,
-    /// `true` if an idle network must wait for it.
+    /// `true` if the network is not idle before the request has ended.
     counts: bool,
     is_ended: bool,
 }
@@ -102,7 +102,7 @@ impl PageTraffic {
         }
     }
 
-    /// Begins a request; `Err` has the reason why it may not run.
+    /// Begins a request. `Err` has the reason for which it is refused.
     pub(crate) fn begin<B>(&self, request: &Request<B>) -> Result<InFlight, String> {
         let uri = request.uri().to_string();
         let mut state = self.shared.lock();
@@ -144,22 +144,22 @@ impl PageTraffic {
         })
     }
 
-    /// Requests that the page waits for. Event streams and WebSockets, which never end, do not count.
+    /// Returns the number of requests that the page waits for. Event streams and WebSockets do not count, because they do not end.
     pub(crate) fn in_flight(&self) -> usize {
         self.shared.lock().in_flight
     }
 
-    /// Requests past the limit.
+    /// Returns the number of requests beyond the limit.
     pub(crate) fn refused(&self) -> u64 {
         self.shared.lock().refused
     }
 
-    /// All requests until now, in their order.
+    /// Returns all requests so far, in the order in which they began.
     pub(crate) fn resources(&self) -> Vec<PageResource> {
         self.shared.lock().resources.clone()
     }
 
-    /// Waits until no request has been in flight for this long, from now on.
+    /// Waits until no request was in flight for this time, counted from the call.
     pub(crate) async fn idle(&self, quiet: Duration) {
         let began = Instant::now();
         let mut changed = self.shared.changed.subscribe();
@@ -219,12 +219,12 @@ impl InFlight {
         self.shared.lock().resources[self.index].received += bytes as u64;
     }
 
-    /// The response is complete.
+    /// Records that the response is complete.
     pub(crate) fn complete(&mut self) {
         self.end(ResourceResult::Complete);
     }
 
-    /// There is no response.
+    /// Records that there is no response.
     pub(crate) fn reject(mut self, reason: String) {
         let mut state = self.shared.lock();
         let resource = &state.resources[self.index];
@@ -235,7 +235,7 @@ impl InFlight {
         self.end(ResourceResult::Rejected(reason));
     }
 
-    /// A WebSocket has been opened.
+    /// Records that a WebSocket was opened.
     pub(crate) fn become_web_socket(mut self) {
         self.end(ResourceResult::WebSocket);
     }
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_event_stream_keeps_no_network_busy() {
+    async fn the_network_can_be_idle_during_an_event_stream() {
         let traffic = PageTraffic::new(10);
         let mut stream = traffic.begin(&request("http://a.test/")).expect("allowed");
         assert_eq!(traffic.in_flight(), 1);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_past_the_limit_and_failed_ones_do_not_run() {
+    async fn requests_beyond_the_limit_and_repeated_failed_requests_are_refused() {
         let traffic = PageTraffic::new(2);
         let first = traffic.begin(&request("http://a.test/")).expect("allowed");
         first.reject("refused: robots.txt".to_owned());
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_media_type_of_any_length_is_not_kept() {
+    async fn media_types_that_are_too_long_are_not_kept() {
         let traffic = PageTraffic::new(2);
         for (media_type, kept) in [
             ("Text/HTML ; charset=x".to_owned(), Some("text/html")),

@@ -1,14 +1,14 @@
-//! Budgets of a whole crawl, such as documents or bytes. Nodes take parts of what is left and spend them; no message is needed for
-//! a single document. No I/O and no clock; `budgets.rs` keeps the account in the job's bucket.
+//! Budgets of a whole crawl, such as documents or bytes. Nodes take parts of the remaining budget and spend them, so that single
+//! documents need no messages. No I/O and no clock; `budgets.rs` stores the account in the job's bucket.
 //!
-//! The sum of what all nodes spend never exceeds the total, and reaches it if there is enough to do. In between, the known sum
-//! lags behind the true one by no more than the parts that nodes have open: at most half of what was left when they took them.
+//! The sum that all nodes spend never exceeds the total, and reaches it if there is enough to do. Meanwhile the reported sum may be
+//! less than the true sum, at most by the open parts of the nodes: at most half of the budget that was left when they took them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The account of a budget. Holders report sums since they began, so every report can be repeated.
+/// The account of a budget. Holders report totals since they began, so every report can be repeated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetAccount {
     total: u64,
@@ -17,7 +17,7 @@ pub struct BudgetAccount {
     holders: BTreeMap<String, HolderAccount>,
 }
 
-/// Sums that a holder has taken and spent since it began.
+/// Totals that a holder has taken and spent since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct HolderAccount {
     taken: u64,
@@ -34,25 +34,25 @@ pub enum BudgetError {
     Overspent {
         /// The holder.
         holder: String,
-        /// Its report.
+        /// The total that the holder reports as spent.
         spent: u64,
-        /// The sum that it has taken.
+        /// The total that the holder has taken.
         taken: u64,
     },
-    /// The budget is to become smaller than what was spent and taken.
+    /// The new budget is smaller than the sum of spent and taken amounts.
     #[error(
         "the budget cannot become {total}: {committed} were spent or handed out; write {committed} or more"
     )]
     BelowCommitted {
         /// The new total.
         total: u64,
-        /// Spent and open.
+        /// Sum of the spent and the open amounts.
         committed: u64,
     },
 }
 
 impl BudgetAccount {
-    /// An account of which nothing is spent.
+    /// Creates an account of which nothing is spent.
     #[must_use]
     pub fn new(total: u64) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl BudgetAccount {
         self.total
     }
 
-    /// Spent, as far as reported. The truth is between this and this plus [`Self::open`].
+    /// Returns the reported sum of spent amounts. The true sum is between this and this plus [`Self::open`].
     #[must_use]
     pub fn spent(&self) -> u64 {
         self.closed
@@ -78,7 +78,7 @@ impl BudgetAccount {
                 .sum::<u64>()
     }
 
-    /// Taken by holders and not reported as spent.
+    /// Returns the amount that holders have taken and not reported as spent.
     #[must_use]
     pub fn open(&self) -> u64 {
         self.holders
@@ -87,39 +87,42 @@ impl BudgetAccount {
             .sum()
     }
 
-    /// Not spent, and taken by nobody.
+    /// Returns the amount that is neither spent nor taken.
     #[must_use]
     pub fn left(&self) -> u64 {
         let committed = self.spent().saturating_add(self.open());
         self.total.saturating_sub(committed)
     }
 
-    /// The sum that a holder has taken since it began.
+    /// Returns the total that a holder has taken since it began.
     #[must_use]
     pub fn taken(&self, holder: &str) -> u64 {
         self.holders.get(holder).map_or(0, |holder| holder.taken)
     }
 
-    /// Notes that a holder has spent so much since it began, and keeps parts up to the sum `taken`; the rest of its parts is left
-    /// for others. If it has spent more than that, for instance the bytes of a document, it has taken that.
+    /// Records that a holder has spent the total `spent` since it began, and keeps parts up to the total `taken`. The remainder of
+    /// its parts is released for others. If the holder has spent more than `taken`, for instance because of a large document, then
+    /// `spent` counts as taken.
     ///
-    /// This is for holders that are one process, which alone knows what it has taken: answers that were lost give nothing away.
+    /// This is for holders that are one process and know exactly what they have taken. So a lost answer loses nothing of the
+    /// budget.
     pub fn report(&mut self, holder: &str, spent: u64, taken: u64) {
         let account = self.holders.entry(holder.to_owned()).or_default();
         account.spent = account.spent.max(spent);
         account.taken = taken.max(account.spent);
     }
 
-    /// Changes the budget to this total, or as near to it as what was spent and handed out allows.
+    /// Changes the budget to this total, or to the sum of spent and taken amounts if that is greater.
     pub fn approach_total(&mut self, total: u64) {
         self.total = total.max(self.spent().saturating_add(self.open()));
     }
 
-    /// Takes a part for a holder, such as a session, and returns all that it has taken since it began. `known` is this sum as the
-    /// holder knows it: if the account has more, the answer to an earlier request was lost, and nothing is taken now.
+    /// Takes a part for a holder, such as a session, and returns the total that the holder has taken since it began. `known` is
+    /// this total according to the holder. If the account has a greater total, the answer to an earlier request was lost, and
+    /// nothing is taken.
     ///
-    /// A part is at most what is wanted, and at most an even share among `nodes` of half of what is left, but at least 1 if
-    /// anything is left. So parts become smaller towards the end, and no node sits on the rest.
+    /// A part is at most `wanted`, and at most an even share among `nodes` of half of the remaining budget, but at least 1 if
+    /// anything is left. So parts become smaller towards the end, and no node keeps a large remainder.
     pub fn take(&mut self, holder: &str, known: u64, wanted: u64, nodes: u64) -> u64 {
         let left = self.left();
         let fair = (left / (2 * nodes.max(1))).max(1);
@@ -133,7 +136,7 @@ impl BudgetAccount {
         account.taken
     }
 
-    /// Notes that a holder has spent so much since it began.
+    /// Records the total that a holder has spent since it began.
     ///
     /// # Errors
     /// The holder has not taken so much.
@@ -153,8 +156,8 @@ impl BudgetAccount {
         Ok(())
     }
 
-    /// Ends a holder that has spent so much since it began: the rest of its parts is left for others. A holder that is closed already
-    /// stays closed.
+    /// Closes a holder that has spent this total since it began, and releases the remainder of its parts. Closing it again has no
+    /// effect.
     ///
     /// # Errors
     /// The holder has not taken so much.
@@ -172,7 +175,7 @@ impl BudgetAccount {
     /// Changes the budget.
     ///
     /// # Errors
-    /// More was spent or handed out.
+    /// More was spent or taken already.
     pub fn set_total(&mut self, total: u64) -> Result<(), BudgetError> {
         let committed = self.spent() + self.open();
         if total < committed {
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_node_costs_nothing_that_it_did_not_spend() {
+    fn the_unspent_part_of_a_dead_node_is_released() {
         let mut account = BudgetAccount::new(100);
         assert_eq!(account.take("dies", 0, 50, 1), 50);
         account.spend("dies", 10).unwrap();
@@ -234,27 +237,27 @@ mod tests {
     }
 
     #[test]
-    fn a_process_reports_what_it_keeps_and_the_rest_is_left_for_others() {
+    fn a_process_reports_what_it_keeps_and_the_remainder_is_released() {
         let mut account = BudgetAccount::new(100);
         assert_eq!(account.take("a", 0, 1_000, 1), 50);
         account.report("a", 20, 50);
         assert_eq!((account.spent(), account.left()), (20, 50));
-        // It has nothing to do any more.
+        // The process has nothing left to do.
         account.report("a", 20, 20);
         assert_eq!((account.open(), account.left()), (0, 80));
-        // A larger document than it had room for.
+        // A document exceeds the part.
         account.report("a", 130, 20);
         assert_eq!(
             (account.spent(), account.open(), account.left()),
             (130, 0, 0)
         );
-        // The part goes on elsewhere, from an earlier state.
+        // Another process continues the part from an earlier state.
         account.report("a", 90, 0);
         assert_eq!((account.spent(), account.taken("a")), (130, 130));
     }
 
     #[test]
-    fn a_budget_shrinks_as_parts_come_back() {
+    fn a_budget_shrinks_when_parts_are_released() {
         let mut account = BudgetAccount::new(100);
         account.take("a", 0, 1_000, 1);
         account.report("a", 10, 50);
@@ -281,9 +284,9 @@ mod tests {
     }
 
     proptest! {
-        /// In every history, the true sum never exceeds the total, and the known sum lags by the open parts at most.
+        /// In every history, the true sum never exceeds the total, and exceeds the reported sum at most by the open parts.
         #[test]
-        fn the_true_sum_is_between_the_known_and_the_known_plus_open(
+        fn the_true_sum_is_between_the_reported_sum_and_that_plus_open_parts(
             total in 0u64..10_000, steps in prop::collection::vec((0u8..4, 0usize..5, 0u64..500), 0..200),
         ) {
             let mut account = BudgetAccount::new(total);

@@ -1,5 +1,5 @@
-//! Budgets of a crawl in the job's bucket. Each change is a compare-and-swap of the whole account, so no leader has to live for it,
-//! and none of its failures can hand out a part twice.
+//! Budgets of a crawl in the job's bucket. Each change is a compare-and-swap of the whole account. So no leader is needed, and no
+//! failure can give a part of the budget to two nodes.
 
 use crate::bucket::BucketError as KeyError;
 use crate::budget::{BudgetAccount, BudgetError};
@@ -7,7 +7,8 @@ use crate::config::check_name;
 use crate::error::ClusterError;
 use crate::job::ClusterJob;
 
-/// Attempts to change an account that others change at the same time. A thousand nodes take parts every few minutes each.
+/// Maximum attempts to change an account that other nodes change at the same time. Each of a thousand nodes takes a part every few
+/// minutes.
 const ATTEMPTS_MAX: usize = 50;
 
 /// The reason why a budget was not changed.
@@ -22,7 +23,7 @@ pub enum BudgetChangeError {
 }
 
 impl ClusterJob {
-    /// The account of a budget. Creates it if there is none.
+    /// Returns the account of a budget, or creates it.
     ///
     /// # Errors
     /// The name is invalid, or NATS fails.
@@ -32,11 +33,11 @@ impl ClusterJob {
             .map(|(account, ())| account)
     }
 
-    /// Changes the account of a budget, which is created with `total` if there is none. `change` may be called several times.
+    /// Changes the account of a budget, and creates it with `total` if it does not exist. `change` may be called several times.
     ///
     /// # Errors
-    /// `change` fails, the name is invalid, or NATS fails. After a temporary error the change may have been made; all changes of an
-    /// account can be repeated.
+    /// `change` fails, the name is invalid, or NATS fails. After a temporary error the change may have been made. It is safe to
+    /// repeat any change of an account.
     pub async fn change_budget<T>(
         &self,
         name: &str,

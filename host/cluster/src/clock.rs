@@ -1,16 +1,16 @@
-//! The clock of sessions: time since the process started, which never goes back and also counts while the machine sleeps.
+//! The clock of sessions: time since the process started. It never goes back, and advances while the machine is suspended.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 
-/// The wall clock must be ahead of the monotonic one by more than this to count: smaller differences are adjustments.
+/// Difference up to which the wall clock is ignored if it is ahead of the monotonic clock: such differences are adjustments.
 const SLEEP_MIN: Duration = Duration::from_millis(100);
 
-/// A clock that advances with the monotonic clock of the system, and with the wall clock if that advanced more. The monotonic
-/// clock of Linux stands still while a machine is suspended, so a session would seem to hold after a night's sleep. A wall clock
-/// that jumps ahead ends sessions early, which costs a pause and no second fetch.
+/// A clock that advances with the monotonic clock of the system, or with the wall clock if that has advanced more. The monotonic
+/// clock of Linux stops while a machine is suspended, so a session would seem valid after a long suspension. A wall clock that
+/// jumps ahead ends sessions early, which causes a pause but no duplicate fetches.
 #[derive(Debug)]
 pub(crate) struct SessionClock {
     last: Mutex<Reading>,
@@ -36,9 +36,9 @@ impl Default for SessionClock {
 }
 
 impl SessionClock {
-    /// Time since the clock was made.
+    /// Returns the time since the clock was created.
     pub(crate) fn now(&self) -> Duration {
-        // A poisoned reading is still a whole one.
+        // After a panic of another thread, the reading is still valid.
         let mut last = self
             .last
             .lock()
@@ -89,11 +89,11 @@ mod tests {
     }
 
     #[test]
-    fn sleep_counts_and_a_clock_set_back_does_not() {
+    fn suspension_counts_and_a_clock_that_is_set_back_does_not() {
         check(&[(1, 1), (2, 2)], 2);
         // Suspended for an hour.
         check(&[(1, 1), (2, 3_602)], 3_602);
-        // Set back by an hour, and ahead again.
+        // The wall clock is set back by an hour, and then ahead again.
         check(&[(1, -3_600), (2, -3_599), (3, 3)], 3_604);
         check(&[(10, 5), (20, 15)], 20);
     }

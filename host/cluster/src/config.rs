@@ -11,38 +11,38 @@ use crate::partition::PartitionCount;
 /// Longest name of a node: it is part of subjects and names of consumers.
 pub const NODE_NAME_BYTES_MAX: usize = 64;
 
-/// Shortest time to live of sessions. With less, a collection of garbage in a NATS server would pause nodes.
+/// Shortest time to live of sessions. With less, a garbage collection in a NATS server would pause nodes.
 const TIME_TO_LIVE_MIN: Duration = Duration::from_secs(1);
 
-/// Longest time to live of sessions. The parts of a dead node rest for as long.
+/// Longest time to live of sessions. The parts of a dead node are idle for at least this time.
 const TIME_TO_LIVE_MAX: Duration = Duration::from_secs(600);
 
-/// Most replicas that JetStream can keep.
+/// Maximum replicas of JetStream.
 const REPLICAS_MAX: usize = 5;
 
 /// Settings of a node in a cluster.
 #[derive(Debug, Clone)]
 pub struct ClusterConfig {
-    /// Addresses of NATS servers, such as `nats://nats-1:4222`. One is enough: it tells the others of its cluster.
+    /// Addresses of NATS servers, such as `nats://nats-1:4222`. One is enough: the client learns the other addresses from it.
     pub servers: Vec<String>,
     /// Name of this node, unique in the cluster.
     pub node: String,
-    /// Proof of identity.
+    /// Login.
     pub login: NatsLogin,
-    /// Certificates. `None`: TLS as the server asks for, with the certificate authorities of the system.
+    /// Certificates. `None`: TLS if the server requires it, with the certificate authorities of the system.
     pub tls: Option<NatsTls>,
     /// Replicas of buckets and streams. 1 by default, for tests; 3 in production.
     pub replicas: usize,
     /// Number of partitions; fixed when the cluster is created.
     pub partitions: PartitionCount,
-    /// Silence after which the session of a node ends; fixed when the cluster is created.
+    /// Time after which the session of a node ends if it is not renewed; fixed when the cluster is created.
     pub time_to_live: Duration,
 }
 
-/// Proof of identity for NATS.
+/// Login to NATS.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum NatsLogin {
-    /// None: the server asks for none, or knows the client by its certificate.
+    /// No login: the server requires none, or identifies the client by its certificate.
     #[default]
     Anonymous,
     /// A credentials file, with a JWT and a key, as `nsc` writes it.
@@ -68,7 +68,7 @@ pub struct NatsTls {
 }
 
 impl fmt::Debug for NatsLogin {
-    /// Shows no password.
+    /// Formats the login without its password.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Anonymous => formatter.write_str("anonymous"),
@@ -79,7 +79,7 @@ impl fmt::Debug for NatsLogin {
 }
 
 impl ClusterConfig {
-    /// Settings with defaults.
+    /// Creates settings with defaults.
     #[must_use]
     pub fn new(node: impl Into<String>, servers: Vec<String>) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl ClusterConfig {
         }
     }
 
-    /// The times of sessions that follow.
+    /// Returns the times of sessions, which are derived from the time to live.
     #[must_use]
     pub fn timings(&self) -> SessionTimings {
         SessionTimings::of(self.time_to_live)
@@ -102,7 +102,7 @@ impl ClusterConfig {
     /// Checks the settings and their relations.
     ///
     /// # Errors
-    /// A setting has a value that cannot work.
+    /// A setting has an invalid value.
     pub fn check(&self) -> Result<(), ClusterError> {
         let wrong = |problem: String| Err(ClusterError::Config(problem));
         if self.servers.is_empty() {
@@ -132,8 +132,8 @@ impl ClusterConfig {
     }
 }
 
-/// Checks a name that becomes part of subjects and of paths: of a node, of a job, or of a part. `setting` is the kind of name in the
-/// error.
+/// Checks a name that becomes part of subjects and of paths: of a node, of a job, or of a part. `setting` is the kind of name in
+/// the error.
 ///
 /// # Errors
 /// The name is empty, longer than [`NODE_NAME_BYTES_MAX`], or has other characters than letters, digits, `-` and `_`.

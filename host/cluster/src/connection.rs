@@ -13,23 +13,23 @@ use tokio::sync::watch;
 use crate::config::{ClusterConfig, NatsLogin};
 use crate::error::{ClusterError, NatsError, outermost};
 
-/// Time for a connection, its TLS and its login.
+/// Time limit for a connection, including TLS and login.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// Longest pause between two attempts to connect again.
+/// Maximum pause between two attempts to reconnect.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Time after which a request that stores data has failed. An election of a leader in NATS takes up to four seconds.
+/// Time limit of requests that store data. An election of a leader in NATS takes up to four seconds.
 const DATA_REQUEST_MAX: Duration = Duration::from_secs(10);
 
-/// A connection to NATS. It connects again by itself; clones share it.
+/// A connection to NATS. It reconnects automatically. Clones share the connection.
 #[derive(Clone)]
 pub struct ClusterConnection {
     pub(crate) config: Arc<ClusterConfig>,
     pub(crate) client: Client,
-    /// For sessions: answers that come late are worth nothing.
+    /// Client for sessions, with a short time limit: late answers are useless.
     pub(crate) control: Context,
-    /// For links, commands and files.
+    /// Client for links, commands and files.
     pub(crate) data: Context,
     link: watch::Receiver<LinkState>,
 }
@@ -69,7 +69,7 @@ impl ClusterConnection {
         let options = options
             .name(format!("opilio {}", config.node))
             .connection_timeout(CONNECT_MAX)
-            // A cut without a word from the network is noticed after two intervals.
+            // A connection that breaks without an error is noticed after two intervals.
             .ping_interval(renewal)
             .reconnect_delay_callback(|attempts| {
                 let pause = Duration::from_millis(20)
@@ -122,7 +122,8 @@ impl ClusterConnection {
         self.link.borrow().interruptions
     }
 
-    /// Waits until a server is connected and there were other interruptions than `known`. The server may have lost messages meanwhile.
+    /// Waits until a server is connected and there were other interruptions than `known`. The server may have lost messages
+    /// meanwhile.
     pub async fn reconnected(&self, known: u64) {
         let mut link = self.link.clone();
         let back = |state: &LinkState| state.is_up && state.interruptions != known;
@@ -159,7 +160,7 @@ async fn options(config: &ClusterConfig) -> Result<ConnectOptions, ClusterError>
     Ok(options)
 }
 
-/// The client reads the files of TLS while it connects, and then says neither which file nor why.
+/// Checks that the files for TLS can be read. The client reads them while it connects, and its error names neither file nor cause.
 fn check_readable(setting: &'static str, file: &Path) -> Result<(), ClusterError> {
     let read = std::fs::File::open(file).and_then(|mut open| open.read(&mut [0]));
     read.map(drop)
@@ -216,7 +217,7 @@ fn connect_error(config: &ClusterConfig, error: async_nats::ConnectError) -> Clu
     }
 }
 
-/// A failed handshake is an I/O error whose cause is an error of rustls.
+/// Returns `true` for a failed TLS handshake: an I/O error whose cause is an error of rustls.
 fn is_tls_failure(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {

@@ -1,6 +1,6 @@
-//! The control plane as deterministic state machines: sessions, one leader, and the takeover of parts. They have no clock, no socket
-//! and no randomness. [`NodeMachine`] is the control plane of one member. `member.rs` drives it over NATS; the simulation in
-//! `examples/control_plane/main.rs` and the property tests drive a thousand of them in virtual time.
+//! The control plane as deterministic state machines without clock, sockets and randomness: sessions, the leader, and the takeover
+//! of parts. [`NodeMachine`] is the control plane of one member. `member.rs` runs it over NATS. The simulation in
+//! `examples/control_plane/main.rs` and the property tests run a thousand of them in virtual time.
 
 mod leadership;
 mod liveness;

@@ -1,4 +1,4 @@
-//! Errors of the cluster. Each is one sentence with the remedy.
+//! Errors of the cluster. The text of each error includes the remedy.
 
 use std::error::Error as StdError;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use async_nats::jetstream;
 
 use crate::partition::PartitionCountError;
 
-/// Cause of a [`ClusterError`], as the client of NATS gives it.
+/// Cause of a [`ClusterError`], as reported by the client of NATS.
 pub type NatsError = Box<dyn StdError + Send + Sync>;
 
 /// The reason why a node cannot work with its cluster.
@@ -23,7 +23,7 @@ pub enum ClusterError {
     /// A file of the settings cannot be read.
     #[error("cannot read {}: check cluster.{setting} and the file's permissions", file.display())]
     File {
-        /// The setting that names it.
+        /// The setting that names the file.
         setting: &'static str,
         /// The file.
         file: PathBuf,
@@ -222,7 +222,7 @@ pub enum ClusterError {
         /// Name of the part.
         part: String,
     },
-    /// A new directory would begin a part that has been worked on.
+    /// A new directory would start a part from the beginning although a node has worked on it.
     #[error(
         "node {node:?} has begun part {part:?} of the job: resume the job's directory there, or continue from the newest snapshot with --take-over {part}"
     )]
@@ -270,7 +270,7 @@ pub enum ClusterError {
         /// Kind of message.
         kind: &'static str,
     },
-    /// NATS did not answer, or answered with an error that time may cure.
+    /// NATS did not answer, or answered with a temporary error.
     #[error("NATS did not accept {kind}: check nats-server and its log, then try again")]
     Unavailable {
         /// Kind of message or request.
@@ -282,7 +282,7 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// Returns `true` if the same request may succeed later, without anybody's doing.
+    /// Returns `true` if the same request may succeed later without any action of an operator.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(
@@ -291,7 +291,7 @@ impl ClusterError {
         )
     }
 
-    /// The error for a failed request of this kind.
+    /// Returns the error for a failed request of this kind.
     pub(crate) fn of_request(kind: &'static str, source: impl Into<NatsError>) -> Self {
         let source = source.into();
         let code = jetstream_code(source.as_ref());
@@ -309,14 +309,14 @@ impl ClusterError {
     }
 }
 
-/// An error without its causes. The errors of the client have their causes in their texts, so that a chain of them says everything
-/// several times.
+/// Returns an error without its causes. The texts of the client's errors include their causes, so a chain of them would repeat
+/// these.
 pub(crate) fn outermost(error: &(dyn StdError + 'static)) -> NatsError {
     error.to_string().into()
 }
 
-/// The error code of JetStream in an error's chain of causes. The client keeps it in the cause or in the kind, and its kinds lack
-/// codes of newer servers.
+/// Returns the error code of JetStream from an error's chain of causes. The client stores it in the cause or in the kind, and its
+/// kinds lack codes of newer servers.
 pub(crate) fn jetstream_code(error: &(dyn StdError + 'static)) -> Option<u64> {
     use jetstream::context::{
         AccountError, AccountErrorKind, CreateStreamError, CreateStreamErrorKind, GetStreamError,
@@ -353,27 +353,27 @@ pub(crate) fn jetstream_code(error: &(dyn StdError + 'static)) -> Option<u64> {
     None
 }
 
-/// The error code of JetStream in the text of an error. Errors of the client's object store have a text in place of their cause.
+/// Parses the error code of JetStream in the text of an error. Errors of the client's object store have a text instead of a cause.
 fn code_in_text(text: &str) -> Option<u64> {
     let (_, code) = text.rsplit_once(", error code ")?;
     code.split(')').next()?.parse().ok()
 }
 
-/// Returns `true` if an error says that the last sequence is another one. Servers answer 10071 when they look into the store, and
-/// 10164 when a write of the same subject is under way (2.12 and later), which `async-nats` 0.51 does not know.
+/// Returns `true` if an error reports another last sequence. Servers answer 10071 after a comparison with the store, and 10164
+/// while another write of the same subject is in progress (2.12 and later), which `async-nats` 0.51 does not support.
 pub(crate) fn is_wrong_sequence(error: &(dyn StdError + 'static)) -> bool {
     matches!(jetstream_code(error), Some(10_071 | 10_164))
 }
 
-/// Returns `true` if a limit of storage is reached: of memory, account, server or stream.
+/// Returns `true` if a storage limit is reached: of memory, account, server or stream.
 fn is_full(code: u64, error: &(dyn StdError + 'static)) -> bool {
-    let says = |text: &str| error.to_string().contains(text);
+    let contains = |text: &str| error.to_string().contains(text);
     match code {
         10_002 | 10_023 | 10_028 | 10_047 | 10_122 => true,
         10_077 => {
-            says("maximum bytes exceeded")
-                || says("maximum messages exceeded")
-                || says("no space left")
+            contains("maximum bytes exceeded")
+                || contains("maximum messages exceeded")
+                || contains("no space left")
         }
         _ => false,
     }
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_store_is_told_from_a_broken_one() {
+    fn a_full_store_is_distinguished_from_other_errors() {
         let is_full = |code, description| {
             let error = ClusterError::of_request("a test", refusal(code, description));
             matches!(error, ClusterError::Full { .. })

@@ -3,20 +3,21 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Largest message after decompression. Messages are at most as large as NATS accepts; this bounds what a damaged one can claim.
+/// Maximum bytes of a message after decompression. Valid messages are within the limit of NATS; damaged ones may claim any size.
 const DECODED_BYTES_MAX: usize = 64 << 20;
 
-/// Level of zstd: 3 is its default. Links of one site shrink to a quarter; higher levels take longer than the fetch of a page.
+/// Compression level of zstd (3 is its default). Links of one site shrink to a quarter. Higher levels take longer than the fetch of
+/// a page.
 const LEVEL: i32 = 3;
 
 /// Encodes a message.
 pub(crate) fn encode<T: Serialize>(message: &T) -> Vec<u8> {
-    // Neither fails in memory: the types have known lengths, and the level is valid.
+    // Both steps cannot fail in memory: the types have known lengths, and the level is valid.
     let plain = postcard::to_stdvec(message).unwrap_or_default();
     zstd::bulk::compress(&plain, LEVEL).unwrap_or_default()
 }
 
-/// Decodes a message; `None` if it is not one of this type.
+/// Decodes a message; `None` if it is not a message of this type.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let size = zstd::zstd_safe::get_frame_content_size(bytes).ok()??;
     let size = usize::try_from(size)
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_a_message_is_refused() {
+    fn invalid_messages_are_refused() {
         let message = (7_u64, "text".to_owned());
         let bytes = encode(&message);
         assert_eq!(decode(&bytes), Some(message));

@@ -1,9 +1,9 @@
-//! The time until which a member may work. It is asked before every fetch, so the question takes no lock of the cluster.
+//! The time until which a member may work. It is checked before every fetch, so the check takes no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Time until which the sessions of a member hold, by the clock of this machine.
+/// Time until which the session of a member is valid, by the clock of this machine.
 #[derive(Debug, Default)]
 pub(crate) struct SessionGuard {
     until_nanos: AtomicU64,
@@ -12,7 +12,7 @@ pub(crate) struct SessionGuard {
 }
 
 impl SessionGuard {
-    /// Sets the time until which the session holds; `None` ends it.
+    /// Sets the time until which the session is valid; `None` ends it.
     pub(crate) fn set(&self, until: Option<Duration>) {
         let nanos = until.map_or(0, |until| {
             u64::try_from(until.as_nanos()).unwrap_or(u64::MAX)
@@ -20,7 +20,7 @@ impl SessionGuard {
         self.until_nanos.store(nanos, Ordering::Release);
     }
 
-    /// Notes that others have ended the session. Call it before the next session begins.
+    /// Counts a session that others have ended. Must be called before the next session begins.
     pub(crate) fn lose(&self) {
         self.lost.fetch_add(1, Ordering::AcqRel);
     }
@@ -30,7 +30,7 @@ impl SessionGuard {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// Time for which the member may work; `None` if it may not.
+    /// Returns the time for which the member may work; `None` if it may not work.
     pub(crate) fn time_left(&self, now: Duration) -> Option<Duration> {
         let until = Duration::from_nanos(self.until_nanos.load(Ordering::Acquire));
         let left = until.checked_sub(now)?;

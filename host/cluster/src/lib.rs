@@ -1,19 +1,20 @@
-//! One crawl on many machines, over NATS JetStream: membership, parts of a crawl, links between them, files of jobs, commands, budgets.
+//! One crawl on many machines, over NATS JetStream: membership, parts of a crawl, links between them, files of jobs, commands,
+//! budgets.
 //!
-//! The crate knows nothing of crawling: links, files and commands are bytes to it. A process of `host/crawl` has a
-//! part of a job ([`OwnPart`]): it works on it while its session as a [`Member`] holds, and while no other directory has got the part.
+//! The crate does not depend on crawling: links, files and commands are bytes. A process of `host/crawl` has a part of a job
+//! ([`OwnPart`]). It works on the part while its session as a [`Member`] is valid, and no other directory has got the part.
 //!
-//! - [`control`] has the decisions, as state machines without I/O and clock: sessions, leader, takeover of parts. So do
-//!   [`LinkBatcher`] and [`BudgetAccount`].
-//! - The other modules carry them out over NATS.
+//! - [`control`], [`LinkBatcher`] and [`BudgetAccount`] make the decisions, without I/O and clock: sessions, leader, takeover of
+//!   parts, batches of links, budgets.
+//! - The other modules carry out the decisions over NATS.
 //!
 //! Invariants:
-//! - No two processes work on one part at the same time: ask [`Member::time_left`] before each URI, and after a lost session
-//!   [`ClusterJob::check_part`].
-//! - A link that was added to a [`LinkSender`] stays in the outbox until its owner has acknowledged it. A stored link is delivered until
-//!   then, and one that NATS has lost is sent again, so that it reaches the owner of its target at least once.
-//! - A command takes effect once on each node, in the same order on all.
-//! - A part of a job has one directory: a process of an earlier one can publish nothing about the part.
+//! - No two processes work on one part at the same time. For this, callers check [`Member::time_left`] before each URI, and
+//!   [`ClusterJob::check_part`] after a lost session.
+//! - Each link reaches the owner of its target at least once. A link that was added to a [`LinkSender`] stays in the outbox until
+//!   the owner has acknowledged it. NATS delivers stored links until then, and links that NATS has lost are sent again.
+//! - A command takes effect once on each node, in the same order on all nodes.
+//! - A part of a job has one directory: processes of earlier directories can publish nothing about the part.
 
 mod bucket;
 mod budget;

@@ -1,5 +1,5 @@
-//! Links to other partitions, collected until they are worth a message: which are new, which are due, which have been stored, and
-//! which their owners have. No I/O and no clock.
+//! Links to other partitions, which are collected into messages. The batcher leaves out known links, and keeps track of links that
+//! are due, stored by NATS, and acknowledged by the owners of their partitions. No I/O and no clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,35 +10,35 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::partition::Partition;
 
-/// Links that the sender remembers. Each takes about 40 bytes.
+/// Number of sent links that the sender remembers. Each takes about 40 bytes.
 pub const SENT_LINKS_MAX: usize = 1_000_000;
 
-/// Size at which the links of a partition become a message. It is below what NATS accepts (1 MiB), and compression gains little
-/// beyond.
+/// Bytes of links to a partition at which they become a message. The size is below the limit of NATS (1 MiB), and larger messages
+/// would hardly be compressed better.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// Size of all links that wait. At the limit [`LinkBatcher::add`] refuses more, and the crawl waits.
+/// Maximum bytes of all waiting links. At the limit, [`LinkBatcher::add`] refuses more, and the crawl waits.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// Time for which links wait for others of their partition. A URI of another site is not urgent.
+/// Time for which links wait for other links to the same partition. URIs of other sites are not urgent.
 const BATCH_AGE_MAX: Duration = Duration::from_secs(5);
 
-/// Links that are on their way to other partitions.
+/// Links that are being sent to other partitions.
 #[derive(Debug)]
 pub struct LinkBatcher {
     sent: Cache<u128, ()>,
     open: BTreeMap<Partition, OpenBatch>,
-    /// Batches that were taken and are not stored.
+    /// Batches that were taken and that NATS has not stored yet.
     taken: BTreeMap<u64, FirstEntries>,
     /// Messages that NATS has stored and that their owners may not have acknowledged, by number.
     stored: BTreeMap<Partition, BTreeMap<u64, StoredBatch>>,
-    /// The last entry that was added, by the partition of its target and that of its page.
+    /// The last entry that was added, by the partitions of its target and of its page.
     added: BTreeMap<(Partition, Partition), u64>,
-    /// Number of times that links to a partition were to be added again.
+    /// Number of times that links to a partition had to be added again.
     repeats: BTreeMap<Partition, u32>,
-    /// The first entries from which on links must be added again.
+    /// The first entries of each outbox whose links must be added again.
     lost: FirstEntries,
-    /// The entry of each outbox up to which an earlier process has sent all links.
+    /// Number of the entry of each outbox up to which an earlier process has sent all links.
     resumed: BTreeMap<Partition, u64>,
     next_id: u64,
     waiting_bytes: usize,
@@ -47,16 +47,16 @@ pub struct LinkBatcher {
 /// A message with links in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SentMessage {
-    /// Its number in the stream.
+    /// Number of the message in the stream.
     pub sequence: u64,
-    /// Hash of its content. Together with the number it names the message, also after NATS has lost messages.
+    /// Hash of its content. Together with the number it identifies the message, even after NATS has lost messages.
     pub digest: u128,
 }
 
 /// Links of one partition that become a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkBatch {
-    /// Its number, for [`LinkBatcher::store`].
+    /// Number of the batch, for [`LinkBatcher::store`].
     pub id: u64,
     /// The partition that the links lead to.
     pub partition: Partition,
@@ -79,11 +79,11 @@ type FirstEntries = BTreeMap<Partition, u64>;
 /// Result of adding a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkAdmission {
-    /// It waits for its message.
+    /// The link waits until its message is due.
     Queued,
-    /// The same link to the same partition was sent, or waits.
+    /// The same link to the same partition was sent already, or waits.
     Known,
-    /// Too many links wait. Send some, then add it again.
+    /// Too many links wait. Send some, then add the link again.
     Full,
 }
 
@@ -92,7 +92,7 @@ pub enum LinkAdmission {
 pub(crate) struct StoredLinks {
     /// NATS has stored the links of all entries up to this one.
     through: u64,
-    /// The newest message to each partition whose owner may not have it.
+    /// The newest message to each partition that the owner of the partition may not have received.
     newest: Vec<NewestMessage>,
 }
 
@@ -101,7 +101,7 @@ struct NewestMessage {
     to: Partition,
     sequence: u64,
     digest: u128,
-    /// The first entry whose link to this partition its owner may not have.
+    /// The first entry whose link to this partition the owner of the partition may not have received.
     first: u64,
 }
 
@@ -126,7 +126,7 @@ impl Default for LinkBatcher {
 }
 
 impl LinkBatcher {
-    /// A batcher that remembers so many links.
+    /// Creates a batcher that remembers this number of links.
     #[must_use]
     pub fn new(sent_links_max: usize) -> Self {
         Self {
@@ -156,10 +156,10 @@ impl LinkBatcher {
         let added = self.added.entry((partition, source.partition));
         let added = added.or_insert(first);
         if source.entry < *added {
-            // The outbox is read again for another partition.
+            // The outbox is read again because of a loss in another partition.
             return LinkAdmission::Known;
         }
-        // 128 bits: a collision would lose a link for ever.
+        // 128 bits, because a collision would lose a link.
         let repeats = self.repeats.get(&partition).copied().unwrap_or(0);
         let target = u128::from(partition.number()) | (u128::from(repeats) << 16);
         let hash = xxh3_128(&link) ^ target;
@@ -196,12 +196,12 @@ impl LinkBatcher {
         })
     }
 
-    /// Takes all batches, such as before a process ends.
+    /// Takes all batches, for instance before a process ends.
     pub fn take_all(&mut self) -> Vec<LinkBatch> {
         self.take(|_| true)
     }
 
-    /// Takes note that NATS has stored a batch as this message.
+    /// Records that NATS has stored a batch as this message.
     pub fn store(&mut self, batch: &LinkBatch, message: SentMessage) {
         let Some(mut sources) = self.taken.remove(&batch.id) else {
             return;
@@ -210,7 +210,7 @@ impl LinkBatcher {
         self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
         let stored = self.stored.entry(batch.partition).or_default();
         if let Some(before) = stored.remove(&message.sequence) {
-            // The message before with this number is lost: its links must not leave the outbox with those of this one.
+            // NATS has lost the earlier message with this number. Its links must stay in the outbox until they are sent again.
             for (partition, entry) in before.sources {
                 let first = sources.entry(partition).or_insert(entry);
                 *first = entry.min(*first);
@@ -220,7 +220,7 @@ impl LinkBatcher {
         stored.insert(message.sequence, StoredBatch { digest, sources });
     }
 
-    /// Takes note that the owners of some partitions have all messages below this number.
+    /// Records that the owners of some partitions have received all messages below this number.
     pub fn confirm(&mut self, is_owned: impl Fn(Partition) -> bool, below: u64) {
         self.stored.retain(|partition, messages| {
             if is_owned(*partition) {
@@ -230,7 +230,7 @@ impl LinkBatcher {
         });
     }
 
-    /// The newest message of each partition that its owner may not have.
+    /// Returns the newest message to each partition that the owner of the partition may not have received.
     #[must_use]
     pub fn newest(&self) -> Vec<(Partition, SentMessage)> {
         let newest = self.stored.iter().filter_map(|(partition, messages)| {
@@ -244,8 +244,8 @@ impl LinkBatcher {
         newest.collect()
     }
 
-    /// Forgets the messages to a partition that its owner may not have: NATS may have lost some. Add their links again
-    /// ([`Self::repeat_after`]). Those to other partitions, and those that the owner has, stay known.
+    /// Forgets the messages to a partition that its owner may not have received, because NATS may have lost some. Their links must
+    /// be added again ([`Self::repeat_after`]). Links to other partitions, and links that the owner has received, stay known.
     pub fn repeat(&mut self, partition: Partition) {
         let stored = self.stored.remove(&partition).unwrap_or_default();
         *self.repeats.entry(partition).or_insert(0) += 1;
@@ -257,8 +257,8 @@ impl LinkBatcher {
         }
     }
 
-    /// Number of the entry in the outbox of `source` behind which all links must be added again. It is `last`, the number of the last
-    /// entry that was added, unless [`Self::repeat`] was called since the last call.
+    /// Returns the number of the entry in the outbox of `source` behind which all links must be added again. This is `last`, the
+    /// number of the last entry that was added, unless [`Self::repeat`] was called since the last call.
     pub fn repeat_after(&mut self, source: Partition, last: u64) -> u64 {
         match self.lost.remove(&source) {
             Some(first) => last.min(first.saturating_sub(1)),
@@ -266,15 +266,15 @@ impl LinkBatcher {
         }
     }
 
-    /// Number of the entry in the outbox of `source` up to which NATS has stored all links. `last` is the number of the last entry that
-    /// was added.
+    /// Returns the number of the entry in the outbox of `source` up to which NATS has stored all links. `last` is the number of the
+    /// last entry that was added.
     #[must_use]
     pub fn sent_through(&self, source: Partition, last: u64) -> u64 {
         through(self.unsent(), source, last)
     }
 
-    /// Number of the entry in the outbox of `source` up to which the owners have all links. A takeover, and a loss in NATS, repeats the
-    /// links of later entries. `last` is the number of the last entry that was added.
+    /// Returns the number of the entry in the outbox of `source` up to which the owners have received all links. After a takeover
+    /// or a loss in NATS, the links of later entries are sent again. `last` is the number of the last entry that was added.
     #[must_use]
     pub fn received_through(&self, source: Partition, last: u64) -> u64 {
         let stored = self.stored.values().flat_map(BTreeMap::values);
@@ -282,7 +282,8 @@ impl LinkBatcher {
         through(self.unsent().chain(stored), source, last)
     }
 
-    /// The links of an outbox that NATS has stored, for the next process. `last` is the number of the last entry that was added.
+    /// Returns the links of an outbox that NATS has stored, for the next process. `last` is the number of the last entry that was
+    /// added.
     #[must_use]
     pub(crate) fn stored_links(&self, source: Partition, last: u64) -> StoredLinks {
         let newest = self.stored.iter().filter_map(|(to, messages)| {
@@ -301,7 +302,7 @@ impl LinkBatcher {
         }
     }
 
-    /// Takes over the links that an earlier process has sent. Returns the number of the entry behind which links are to be added.
+    /// Resumes with the links that an earlier process has sent. Returns the number of the entry behind which links must be added.
     pub(crate) fn resume(&mut self, source: Partition, known: StoredLinks) -> u64 {
         self.resumed.insert(source, known.through);
         for message in known.newest {
@@ -325,7 +326,7 @@ impl LinkBatcher {
         let due = self.open.extract_if(.., |_, batch| is_due(batch));
         let batches = due.flat_map(|(partition, batch)| {
             let mut messages = Vec::new();
-            for links in split(batch.links) {
+            for links in split_into_messages(batch.links) {
                 let id = *next_id;
                 *next_id += 1;
                 taken.insert(id, batch.sources.clone());
@@ -341,7 +342,7 @@ impl LinkBatcher {
     }
 }
 
-/// Number of the entry in the outbox of `source` before the first of these.
+/// Returns the number of the entry in the outbox of `source` before the first of these entries, or `last` without entries.
 fn through<'f>(
     entries: impl Iterator<Item = &'f FirstEntries>,
     source: Partition,
@@ -353,8 +354,8 @@ fn through<'f>(
         .map_or(last, |entry| last.min(entry.saturating_sub(1)))
 }
 
-/// Cuts links into messages of at most [`BATCH_BYTES`], or of one link.
-fn split(links: Vec<Vec<u8>>) -> Vec<Vec<Vec<u8>>> {
+/// Splits links into messages of at most [`BATCH_BYTES`], or of one link.
+fn split_into_messages(links: Vec<Vec<u8>>) -> Vec<Vec<Vec<u8>>> {
     let mut messages: Vec<Vec<Vec<u8>>> = Vec::new();
     let mut bytes = 0;
     for link in links {

@@ -1,11 +1,11 @@
-//! Links between partitions, over NATS. They are sent at least once: the owner of the target acknowledges them after it has
-//! them on disk, and scheduling a known URI changes nothing.
+//! Links between partitions, over NATS. They are delivered at least once: the owner of the target acknowledges links after they are
+//! on its disk. Duplicates are harmless, because scheduling a known URI changes nothing.
 //!
 //! Send a link only after the outbox of its page's owner has it on disk, and keep it there until the owner of its target has
-//! acknowledged it ([`LinkSender::received_through`]). Then no death loses a link, and neither does NATS: it may lose messages that it has
-//! acknowledged (`losses.rs`). [`LinkSender::check`] finds that out, and then the links that may be lost are sent again. After a start or
-//! a takeover those are sent that NATS had not stored ([`LinkSender::resume`]). Readers must not drop links of older epochs: those of an
-//! owner that died later are as good as any.
+//! acknowledged it ([`LinkSender::received_through`]). Then no link is lost if a process dies, or if NATS loses messages that it
+//! has acknowledged (`losses.rs`). [`LinkSender::check`] detects such losses, and then the links that may be lost are sent again.
+//! After a start or a takeover, links that NATS had not stored are sent ([`LinkSender::resume`]). Readers must not drop links of
+//! older epochs, which are valid even if their sender has died since.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ use crate::partition::Partition;
 pub struct LinkSender {
     job: ClusterJob,
     batcher: Mutex<LinkBatcher>,
-    /// Batches that were taken and that NATS has not accepted. One call at a time sends them.
+    /// Batches that were taken and that NATS has not accepted. Only one call at a time sends them.
     unsent: tokio::sync::Mutex<Vec<LinkBatch>>,
     trust: Mutex<Trust>,
 }
@@ -44,34 +44,35 @@ pub struct LinkReader {
     messages: Ordered,
 }
 
-/// Links that have arrived.
+/// Received links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkDelivery {
-    /// For [`LinkReader::acknowledge`].
+    /// Place of the message, for [`LinkReader::acknowledge`].
     pub place: MessagePlace,
     /// The node that sent them.
     pub node: String,
     /// The links.
     pub links: Vec<Vec<u8>>,
-    /// Messages that wait behind this one.
+    /// Number of messages behind this one.
     pub waiting: u64,
 }
 
 /// Result of [`LinkSender::check`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkLosses {
-    /// Add the outbox again behind [`LinkSender::repeat_after`]: NATS may have lost links that it had stored.
+    /// `true` if NATS may have lost links that it had stored. Then add the links of the outbox behind [`LinkSender::repeat_after`]
+    /// again.
     pub must_repeat: bool,
-    /// NATS has lost messages that it had stored.
+    /// `true` if NATS has certainly lost messages that it had stored.
     pub is_certain: bool,
 }
 
-/// Knowledge about the messages that NATS has stored for a sender.
+/// Whether a sender can rely on the messages that NATS has stored.
 #[derive(Debug, Default)]
 struct Trust {
-    /// `true` if nothing has happened since the last check in which NATS may have lost messages.
+    /// `true` if nothing has happened since the last check by which NATS may have lost messages.
     is_sure: bool,
-    /// Interruptions of the connection at the last check.
+    /// Number of interruptions of the connection at the last check.
     interruptions: u64,
     /// The leader of each stream at the last check.
     leaders: BTreeMap<usize, StreamLeader>,
@@ -81,11 +82,11 @@ struct Trust {
 /// Name of the server that leads a stream, and the time of its election in nanoseconds since 1970; `None` without a NATS cluster.
 type StreamLeader = Option<(Option<String>, Option<i128>)>;
 
-/// The numbers of a stream.
+/// First and last number of a stream.
 struct StreamEnds {
-    /// The first one of a message that is not acknowledged, or the next one that is given.
+    /// Number of the first message that is not acknowledged, or the next number if there is none.
     first: u64,
-    /// The last one that was given.
+    /// The last number that the stream has assigned.
     last: u64,
 }
 
@@ -105,7 +106,7 @@ impl std::fmt::Debug for LinkReader {
 }
 
 impl LinkSender {
-    /// A sender for the links of a job.
+    /// Creates a sender for the links of a job.
     #[must_use]
     pub fn new(job: &ClusterJob) -> Self {
         Self {
@@ -116,8 +117,8 @@ impl LinkSender {
         }
     }
 
-    /// Adds a link to a partition, which the outbox of its page's owner has. Add the links of an outbox in its order. `now` is the time
-    /// since any fixed moment.
+    /// Adds a link to a partition. The outbox of its page's owner must have the link. Links of an outbox must be added in its
+    /// order. `now` is the time since any fixed moment.
     pub fn add(
         &self,
         partition: Partition,
@@ -131,15 +132,15 @@ impl LinkSender {
     /// Sends the batches that are large or old enough, and those that failed before. They are stored when this returns.
     ///
     /// # Errors
-    /// NATS has no room, or fails. What it did not accept is sent again with the next call.
+    /// NATS has no free space, or fails. Links that it did not accept are sent again by the next call.
     pub async fn send_due(&self, now: Duration) -> Result<(), ClusterError> {
-        // Taken under the lock, so that a call that is cancelled leaves them to the next one.
+        // Batches are taken under the lock, so that the next call sends the batches of a cancelled one.
         let mut unsent = self.unsent.lock().await;
         unsent.extend(self.batcher().take_due(now));
         self.send(&mut unsent).await
     }
 
-    /// Sends everything, such as before a process ends.
+    /// Sends all links, for instance before a process ends.
     ///
     /// # Errors
     /// As [`Self::send_due`].
@@ -149,35 +150,35 @@ impl LinkSender {
         self.send(&mut unsent).await
     }
 
-    /// Number of the entry in the outbox of `source` up to which NATS has stored all links. `last` is the number of the last entry that
-    /// was added.
+    /// Returns the number of the entry in the outbox of `source` up to which NATS has stored all links. `last` is the number of the
+    /// last entry that was added.
     #[must_use]
     pub fn sent_through(&self, source: Partition, last: u64) -> u64 {
         self.batcher().sent_through(source, last)
     }
 
-    /// Number of the entry in the outbox of `source` up to which the owners have acknowledged all links, as the last [`Self::check`]
-    /// has found. Remove these entries from the outbox. `last` is the number of the last entry that was added.
+    /// Returns the number of the entry in the outbox of `source` up to which the owners had acknowledged all links at the last
+    /// [`Self::check`]. These entries can be removed from the outbox. `last` is the number of the last entry that was added.
     #[must_use]
     pub fn received_through(&self, source: Partition, last: u64) -> u64 {
         self.batcher().received_through(source, last)
     }
 
-    /// Number of the entry in the outbox of `source` behind which all links must be added again, after a loss. It is `last`, the number of
-    /// the last entry that was added, if nothing was lost since the last call.
+    /// Returns the number of the entry in the outbox of `source` behind which all links must be added again after a loss. It is
+    /// `last`, the number of the last entry that was added, if nothing was lost since the last call.
     pub fn repeat_after(&self, source: Partition, last: u64) -> u64 {
         self.batcher().repeat_after(source, last)
     }
 
-    /// State of the links of an outbox, for [`Self::resume`]. Keep it with the outbox. `last` is the number of the last entry that was
-    /// added.
+    /// Returns the state of the links of an outbox, for [`Self::resume`]. Store it with the outbox. `last` is the number of the
+    /// last entry that was added.
     #[must_use]
     pub fn stored_links(&self, source: Partition, last: u64) -> Vec<u8> {
         frame::encode(&self.batcher().stored_links(source, last))
     }
 
-    /// Takes over the links that an earlier process has sent, so that they are not sent again. Returns the number of the entry in the
-    /// outbox of `source` behind which links are to be added: 0 for a state that cannot be read.
+    /// Resumes with the links that an earlier process has sent, so that they are not sent again. Returns the number of the entry in
+    /// the outbox of `source` behind which links must be added; 0 if the state cannot be read.
     pub fn resume(&self, source: Partition, state: &[u8]) -> u64 {
         match frame::decode(state) {
             Some(known) => self.batcher().resume(source, known),
@@ -185,8 +186,8 @@ impl LinkSender {
         }
     }
 
-    /// Asks NATS which messages their owners have acknowledged. After an interruption, a failure or an election of a leader it also
-    /// asks whether NATS still has the others. Then call [`Self::take_losses`].
+    /// Queries NATS for the messages that their owners have acknowledged. After an interruption, a failure or an election of a
+    /// leader, also checks whether NATS still has the others. Call [`Self::take_losses`] afterwards.
     ///
     /// # Errors
     /// NATS fails.
@@ -198,13 +199,13 @@ impl LinkSender {
         checked
     }
 
-    /// The losses that [`Self::check`] has found since the last call, and that sending has.
+    /// Returns the losses that [`Self::check`] and sending have found since the last call.
     pub fn take_losses(&self) -> LinkLosses {
         std::mem::take(&mut self.trust().losses)
     }
 
     async fn check_streams(&self) -> Result<(), ClusterError> {
-        // Read before NATS is asked: a later interruption is for the next check.
+        // Read before NATS is queried, so that the next check covers later interruptions.
         let interruptions = self.job.cluster.connection.interruptions();
         let newest = self.batcher().newest();
         let streams: BTreeSet<usize> = newest.iter().map(|(to, _)| self.job.stream(*to)).collect();
@@ -240,7 +241,7 @@ impl LinkSender {
         Ok(())
     }
 
-    /// Returns `true` if nothing has happened since the last check in which NATS may have lost messages.
+    /// Returns `true` if nothing has happened since the last check by which NATS may have lost messages.
     fn is_sure(
         &self,
         interruptions: u64,
@@ -261,8 +262,8 @@ impl LinkSender {
         is_sure
     }
 
-    /// Finds out whether NATS has the newest message to each partition. Then it has all before it, but those that were acknowledged.
-    /// Otherwise the links are sent again: nobody knows whether the message was acknowledged or lost.
+    /// Checks whether NATS has the newest message to each partition. If so, it also has all earlier ones that were not
+    /// acknowledged. Otherwise the links are sent again, because it is unknown whether the message was acknowledged or lost.
     async fn find_losses(
         &self,
         newest: &[(Partition, SentMessage)],
@@ -322,7 +323,7 @@ impl LinkSender {
                 Err(error) => Err(ClusterError::of_request("links", error)),
             };
             if let Err(error) = noted {
-                // A full stream has lost nothing.
+                // A full stream loses no stored messages.
                 if !matches!(error, ClusterError::Full { .. }) {
                     self.trust().is_sure = false;
                 }
@@ -332,8 +333,9 @@ impl LinkSender {
         failure
     }
 
-    /// Notes that NATS has stored a batch. After an interruption, or if an earlier message has had a greater number, NATS may have lost
-    /// messages: then the batch is sent again after the next check, so that all messages that are noted stand in one order.
+    /// Records that NATS has stored a batch. After an interruption, or if an earlier message had a greater number, NATS may have
+    /// lost messages. Then the batch is not recorded and is sent again after the next check, so that the numbers of recorded
+    /// messages only rise.
     fn note_stored(
         &self,
         unsent: &mut Vec<LinkBatch>,
@@ -377,7 +379,7 @@ impl LinkSender {
 const CHECKED: &str = "a question for links that were sent";
 
 impl ClusterJob {
-    /// Messages with links that their owners have not acknowledged.
+    /// Returns the number of messages with links that their owners have not acknowledged.
     pub(crate) async fn waiting_link_messages(&self) -> Result<u64, ClusterError> {
         let mut waiting = 0;
         for stream in self.link_streams() {
@@ -389,8 +391,8 @@ impl ClusterJob {
         Ok(waiting)
     }
 
-    /// Finds out whether the stream of the links into a part has this message. Then it has all before it, but those that
-    /// were removed.
+    /// Checks whether the stream of the links into a part has this message. If so, it also has all earlier ones, except removed
+    /// ones.
     ///
     /// # Errors
     /// NATS fails.
@@ -409,8 +411,8 @@ impl ClusterJob {
         })
     }
 
-    /// The greatest number that the stream of the links into a part has given. It is less than that of a message that was
-    /// read only if NATS has lost messages.
+    /// Returns the greatest number that the stream of the links into a part has assigned. It is less than the number of a message
+    /// that was read only if NATS has lost messages.
     ///
     /// # Errors
     /// NATS fails.
@@ -420,7 +422,7 @@ impl ClusterJob {
         Ok(info.state.last_sequence)
     }
 
-    /// Number of the first message with links into a part behind message `taken`; `None` if there is no such message.
+    /// Returns the number of the first message with links into a part behind message `taken`; `None` if there is no such message.
     ///
     /// # Errors
     /// NATS fails.
@@ -440,7 +442,7 @@ impl ClusterJob {
 }
 
 impl LinkReader {
-    /// Reads the links into a partition from the first that was not acknowledged.
+    /// Opens a reader of the links into a partition, from the first message that was not acknowledged.
     ///
     /// # Errors
     /// NATS fails.
@@ -469,12 +471,12 @@ impl LinkReader {
         })
     }
 
-    /// The next links. Waits until there are some.
+    /// Returns the next links. Waits until there are some.
     ///
     /// # Errors
-    /// A message is malformed, or NATS fails, or it was interrupted. After a failure of NATS, open the reader again. Open it also after
-    /// an interruption without an error ([`ClusterConnection::reconnected`](crate::ClusterConnection::reconnected)): this reader would
-    /// pass over messages to which NATS gives numbers again.
+    /// A message is malformed, or NATS fails or was interrupted. After a failure of NATS, open the reader again. Also open it again
+    /// after an interruption without an error ([`ClusterConnection::reconnected`](crate::ClusterConnection::reconnected)), because
+    /// this reader would skip messages that get reused numbers.
     pub async fn next(&mut self) -> Result<LinkDelivery, ClusterError> {
         let failed = |error: NatsError| ClusterError::of_request("reading links", error);
         let received = next(&mut self.messages).await;
@@ -482,7 +484,7 @@ impl LinkReader {
         let message = message.map_err(|error| failed(error.into()))?;
         let info = message.info().map_err(failed)?;
         if info.consumer != self.consumer {
-            // The client goes on behind the last number that it has seen.
+            // The client would continue behind the last number that it has received.
             return Err(failed("the reading was interrupted".into()));
         }
         let sequence = info.stream_sequence;
@@ -503,7 +505,7 @@ impl LinkReader {
         })
     }
 
-    /// Removes these links and all before them from the stream. Call it when they are on disk; once a second is often enough.
+    /// Removes these links and all earlier ones from the stream. Call it after they are on disk; once a second is often enough.
     ///
     /// # Errors
     /// NATS fails. Then the links may be delivered again to the next reader.

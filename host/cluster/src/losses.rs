@@ -1,7 +1,7 @@
-//! Messages that JetStream acknowledged and then lost, such as in a power failure with the default `sync_interval`. A stream loses
-//! its last messages, and gives their numbers to the next ones. So a number alone does not name a message.
+//! Messages that JetStream acknowledged and then lost, for instance in a power failure with the default `sync_interval`. A stream
+//! loses its last messages, and reuses their numbers. So a number alone does not identify a message.
 //!
-//! A message that is still in its place shows that all messages before it are, too: what is lost is always the end of the stream.
+//! If a message is still in its place, no earlier message was lost, because a loss always affects the end of the stream.
 
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 
@@ -10,42 +10,43 @@ use crate::error::ClusterError;
 /// A message of a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MessagePlace {
-    /// Its number in the stream; 0 for none.
+    /// Number of the message in the stream; 0 for none.
     pub sequence: u64,
-    /// Time at which NATS stored it, in nanoseconds since 1970 by the clock of NATS. A later message with the same number has another
-    /// one.
+    /// Time at which NATS stored the message, in nanoseconds since 1970 by the clock of NATS. It distinguishes messages with the
+    /// same number.
     pub stored_ns: i64,
 }
 
 /// State of a message that a node has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceState {
-    /// It is in its stream, and so are all before it, but those that were removed.
+    /// The message is in its stream. So are all earlier ones, except removed ones.
     Kept,
-    /// It is not there: it was removed, or it was lost and another one with its number was removed. Do not rely on its number.
+    /// The message is missing: it was removed, or it was lost and another one with its number was removed. Its number must not be
+    /// relied on.
     Removed,
-    /// NATS has lost it.
+    /// NATS has lost the message.
     Lost,
 }
 
-/// The message that has a number now.
+/// The message that has a number at present.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// No message has it: it was removed, or lost.
+    /// No message has the number: it was removed, or lost.
     Missing,
-    /// Time at which it was stored, and its content.
+    /// Time at which the message was stored, and its content.
     Message(i64, bytes::Bytes),
 }
 
 impl MessagePlace {
-    /// Returns `true` if the message is not behind another one, by number and time.
+    /// Returns `true` if the message is the other one, or is before it by number and time.
     #[must_use]
     pub fn is_through(self, other: MessagePlace) -> bool {
         self.sequence <= other.sequence && self.stored_ns <= other.stored_ns
     }
 }
 
-/// Reads the message with a number. `kind` is the name of the messages in errors.
+/// Reads the message with a number. `kind` describes the messages in errors.
 pub(crate) async fn find(
     stream: &Stream<()>,
     sequence: u64,
@@ -71,7 +72,7 @@ pub(crate) async fn has(
     Ok(matches!(found, Found::Message(stored, _) if stored == place.stored_ns))
 }
 
-/// A time of NATS as it is kept.
+/// Converts a time of NATS to nanoseconds since 1970.
 pub(crate) fn nanoseconds(nanoseconds: i128) -> i64 {
     i64::try_from(nanoseconds).unwrap_or(i64::MAX)
 }
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_is_given_again_is_behind_the_message_that_had_it() {
+    fn a_message_with_a_reused_number_is_behind_the_lost_one() {
         let place = |sequence, stored_ns| MessagePlace {
             sequence,
             stored_ns,

@@ -1,19 +1,20 @@
-//! Partitions: groups of sites, which a crawl deals out to its parts. A politeness unit, with all its delays, quotas and values of
-//! sites, is in one partition, so that one process at a time has it. A partition never moves from one part to another.
+//! Partitions: groups of sites, which are dealt out to the parts of a crawl. A politeness unit, with all its delays, quotas and
+//! kept values of sites, is in one partition, so that one process at a time works on it. A partition never moves to another part.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Default number of partitions. Enough for about sixty parts: each then has 17 partitions or more, and the largest part has at most
-/// 6 % more of them than the mean.
+/// Default number of partitions, enough for about sixty parts. Then each part has at least 17 partitions, and the largest part has
+/// at most 6 % more than the mean.
 pub const PARTITIONS_DEFAULT: u16 = 1_024;
 
-/// Maximum number of partitions, and of parts of a job. Each part has a subject in the job's streams, with the number of a partition.
+/// Maximum number of partitions, and of parts of a job. Each part has a subject in the job's streams, named by a partition number.
 pub const PARTITIONS_MAX: u16 = 32_768;
 
-/// Number of partitions of a cluster. It is fixed when the cluster is created: another number would move politeness units.
+/// Number of partitions of a cluster. It is fixed when the cluster is created, because another number would move politeness units
+/// to other partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct PartitionCount(u16);
@@ -29,7 +30,7 @@ pub struct Partition(u16);
 pub struct PartitionCountError(u16);
 
 impl PartitionCount {
-    /// Checks a number of partitions.
+    /// Creates a valid number of partitions.
     ///
     /// # Errors
     /// The number is not a power of two, or exceeds [`PARTITIONS_MAX`].
@@ -46,16 +47,16 @@ impl PartitionCount {
         self.0
     }
 
-    /// The partition of a politeness unit: a registrable domain, or the operator's `queue.group`. It is the same on all machines
-    /// and in all versions.
+    /// Returns the partition of a politeness unit: a registrable domain, or the operator's `queue.group`. The result is the same on
+    /// all machines and in all versions.
     #[must_use]
     pub fn partition_of(self, politeness_unit: &str) -> Partition {
         let hash = xxh3_64(politeness_unit.as_bytes());
-        // The remainder is smaller than the count, which fits.
+        // The remainder fits, because it is smaller than the count.
         Partition((hash % u64::from(self.0)) as u16)
     }
 
-    /// The partition with this number, if there is one.
+    /// Returns the partition with this number; `None` if the number is too large.
     #[must_use]
     pub fn partition(self, number: u16) -> Option<Partition> {
         (number < self.0).then_some(Partition(number))
@@ -83,13 +84,13 @@ impl From<PartitionCount> for u16 {
 }
 
 impl Partition {
-    /// Its number, counted from 0.
+    /// Returns the number of the partition, counted from 0.
     #[must_use]
     pub fn number(self) -> u16 {
         self.0
     }
 
-    /// Its place in a list of all partitions.
+    /// Returns the index of the partition in a list of all partitions.
     #[must_use]
     pub fn index(self) -> usize {
         self.0.into()

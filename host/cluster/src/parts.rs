@@ -1,8 +1,8 @@
-//! Parts of a job that another node can take over: who has each part, and its newest snapshot.
+//! Parts of a job that another node can take over: the node that has each part, and its newest snapshot.
 //!
-//! A part has an epoch. Each directory of a job that gets the part has a greater one, and names this epoch when it writes
-//! about the part. The server compares revisions, so a process whose part was taken over can neither publish a snapshot nor say
-//! that the part is at rest. Claim a part only as a member of the job under the name of the part: then no other process works on it.
+//! A part has an epoch. Each directory of a job that gets the part has a greater epoch, which it passes with all records about the
+//! part. NATS compares revisions. So a process whose part was taken over can neither publish a snapshot nor report that the part is
+//! at rest. Claim a part only as a member of the job under the name of the part, because then no other process works on it.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,20 +18,20 @@ use crate::partition::Partition;
 /// Attempts to write a record that others write at the same time.
 const ATTEMPTS_MAX: usize = 5;
 
-/// Length from which the cause of a failed takeover is cut, in characters.
+/// Maximum length of the stored cause of a failed takeover, in characters.
 const PROBLEM_CHARS_MAX: usize = 1_000;
 
-/// The cause of a failure that its daemon could not note.
+/// Cause of a failed takeover if its daemon could not record the cause.
 const INTERRUPTED: &str = "its daemon ended or lost its session after it had begun at that time";
 
 /// A part of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRecord {
-    /// Fencing number: each directory that gets the part has a greater one.
+    /// Fencing number: each directory that gets the part has a greater epoch.
     pub epoch: u64,
     /// The node that has the part.
     pub node: String,
-    /// Time at which it got the part, in milliseconds since 1970, by its own clock.
+    /// Time at which the node got the part, in milliseconds since 1970, by the node's clock.
     pub claimed_ms: i64,
     /// The newest snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,15 +44,15 @@ pub struct PartRecord {
 /// A snapshot of a part in the job's archive store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishedSnapshot {
-    /// Its number. Later snapshots of the part have greater ones.
+    /// Number of the snapshot. Later snapshots of the part have greater numbers.
     pub number: u64,
-    /// Path of its manifest in the store.
+    /// Path of the snapshot's manifest in the store.
     pub manifest: String,
     /// Size of the manifest in bytes.
     pub bytes: u64,
     /// SHA-256 of the manifest, in hexadecimal.
     pub sha256: String,
-    /// The last message of the part's inbox that the snapshot covers; 0 for none.
+    /// Number of the last message of the part's inbox that the snapshot includes; 0 for none.
     pub covered: u64,
     /// Known URIs.
     pub uris: u64,
@@ -60,42 +60,42 @@ pub struct PublishedSnapshot {
     pub made_ms: i64,
 }
 
-/// The attempts of daemons to take a part over. It is for operators: nothing depends on it.
+/// Takeovers of a part that daemons have begun or that have failed. The record only informs operators.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakeoverRecord {
-    /// Epoch of the part before the attempts; 0 if no directory had it.
+    /// Epoch of the part before the takeovers; 0 if no directory had it.
     pub epoch: u64,
-    /// The attempt that is under way.
+    /// The takeover in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<TakeoverAttempt>,
-    /// The last attempt that has failed.
+    /// The last failed takeover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<TakeoverFailure>,
 }
 
-/// An attempt to take a part over.
+/// A takeover that a daemon has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakeoverAttempt {
     /// The node whose daemon takes the part over.
     pub node: String,
-    /// Time at which it began, in milliseconds since 1970, by its own clock.
+    /// Time at which the takeover began, in milliseconds since 1970, by the node's clock.
     pub since_ms: i64,
 }
 
-/// An attempt to take a part over that has failed.
+/// A failed takeover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakeoverFailure {
-    /// The node whose daemon tried it.
+    /// The node whose daemon tried to take the part over.
     pub node: String,
     /// Time of the failure, in milliseconds since 1970, by the clock of the node.
     pub at_ms: i64,
-    /// The cause.
+    /// The cause of the failure.
     pub problem: String,
 }
 
 impl TakeoverRecord {
-    /// Leaves the attempts that still matter for a part with this record: no other directory has got it since. A node that has got the
-    /// part may still have to make the job, or have failed to.
+    /// Keeps only takeovers that no later takeover has superseded, for a part with this record. They include takeovers by the node
+    /// that has got the part, because that node may still have to create the job, or have failed to do so.
     fn of_part(mut self, part: Option<&PartRecord>) -> Option<Self> {
         let (epoch, node) = part.map_or((0, ""), |part| (part.epoch, part.node.as_str()));
         if epoch != self.epoch {
@@ -108,7 +108,7 @@ impl TakeoverRecord {
         (self.attempt.is_some() || self.failure.is_some()).then_some(self)
     }
 
-    /// Makes an attempt a failure if its daemon cannot be at work any more.
+    /// Converts a takeover in progress to a failure if its daemon no longer works on it.
     fn checked(mut self, is_at_work: impl Fn(&TakeoverAttempt) -> bool) -> Self {
         let interrupted = self.attempt.take_if(|attempt| !is_at_work(attempt));
         if let Some(attempt) = interrupted {
@@ -123,8 +123,8 @@ impl TakeoverRecord {
 }
 
 impl TakeoverAttempt {
-    /// Returns `true` if it can be an attempt of a node with this session, and the session has not ended. Both times are by the clock
-    /// of the node.
+    /// Returns `true` if the takeover may belong to this session of a node, and the session has not ended. Both times are by the
+    /// clock of the node.
     fn is_of(&self, node: &str, state: SessionState, since_ms: i64) -> bool {
         node == self.node && state == SessionState::Live && since_ms <= self.since_ms
     }
@@ -140,7 +140,7 @@ pub struct OwnPart<'a> {
 }
 
 impl ClusterJob {
-    /// The record of a part; `None` if no node has ever had it.
+    /// Returns the record of a part; `None` if no node has ever had the part.
     ///
     /// # Errors
     /// NATS fails.
@@ -192,8 +192,8 @@ impl ClusterJob {
         }
     }
 
-    /// Makes a snapshot, which is in the store, the newest of its part. `removed` are manifests of earlier ones that are no longer there.
-    /// Returns the manifests of those that may be: remove these snapshots.
+    /// Publishes a stored snapshot as the newest of its part. `removed` are manifests of earlier snapshots that were removed from
+    /// the store. Returns the manifests of earlier snapshots that may still be in the store and are to be removed.
     ///
     /// # Errors
     /// [`ClusterError::PartTaken`] if another directory has got the part, or NATS fails. The snapshot may have been published.
@@ -225,7 +225,7 @@ impl ClusterJob {
         })
     }
 
-    /// The attempts to take a part with this record over; `None` without attempts, or if another directory has got the part since.
+    /// Returns the takeovers of a part with this record; `None` without takeovers, or if another directory has got the part since.
     ///
     /// # Errors
     /// NATS fails.
@@ -239,7 +239,7 @@ impl ClusterJob {
         Ok(takeover.and_then(|takeover| takeover.of_part(record)))
     }
 
-    /// As [`Self::takeover`], but an attempt whose daemon has ended since, or has lost its session, is a failure.
+    /// Like [`Self::takeover`], but a takeover whose daemon has ended since, or has lost its session, is returned as a failure.
     ///
     /// # Errors
     /// NATS fails.
@@ -250,7 +250,7 @@ impl ClusterJob {
     ) -> Result<Option<TakeoverRecord>, ClusterError> {
         let takeover = match self.takeover(part, record).await? {
             Some(takeover) if takeover.attempt.is_some() => takeover,
-            // Usually there is none, and nothing to ask about.
+            // Usually no takeover is in progress, and no session has to be queried.
             other => return Ok(other),
         };
         let connection = self.cluster().connection().clone();
@@ -265,7 +265,7 @@ impl ClusterJob {
         })))
     }
 
-    /// Notes that a node begins to take a part over, which has this epoch.
+    /// Records that a node begins to take over a part with this epoch.
     ///
     /// # Errors
     /// NATS fails.
@@ -283,7 +283,7 @@ impl ClusterJob {
         self.change_takeover(part, epoch, begin).await
     }
 
-    /// Notes that an attempt to take a part over has failed. `epoch` is that of the part when it began.
+    /// Records that a takeover has failed. `epoch` is the epoch of the part when the takeover began.
     ///
     /// # Errors
     /// NATS fails.
@@ -301,7 +301,7 @@ impl ClusterJob {
         };
         let fail = |takeover: &mut TakeoverRecord| {
             takeover.failure = Some(failure.clone());
-            // Another node may try it at the same time.
+            // Another node may try to take over the part at the same time.
             takeover.attempt = takeover
                 .attempt
                 .take()
@@ -310,7 +310,7 @@ impl ClusterJob {
         self.change_takeover(part, epoch, fail).await
     }
 
-    /// Notes that a part with this epoch was taken over.
+    /// Records that a part with this epoch was taken over.
     ///
     /// # Errors
     /// NATS fails.
@@ -333,7 +333,7 @@ impl ClusterJob {
             let revision = entry.as_ref().map_or(0, |entry| entry.revision);
             let known = entry.and_then(|entry| read_takeover(&entry));
             let mut takeover = match known {
-                // Another directory has got the part meanwhile, and that is to be taken over now.
+                // Another directory has got the part meanwhile, so the record is about a later takeover.
                 Some(known) if known.epoch > epoch => return Ok(()),
                 Some(known) if known.epoch == epoch => known,
                 _ => TakeoverRecord {
@@ -355,7 +355,7 @@ impl ClusterJob {
         })
     }
 
-    /// Publishes the figures of a part, as the crawl encodes them. Call it as its process.
+    /// Publishes the figures of a part, as the crawl encodes them. Only the process of the part may call it.
     ///
     /// # Errors
     /// NATS fails.
@@ -363,7 +363,7 @@ impl ClusterJob {
         self.state.put(&figures_key(part), figures).await
     }
 
-    /// The last figures of a part; `None` if its process has published none.
+    /// Returns the last figures of a part; `None` if its process has published none.
     ///
     /// # Errors
     /// NATS fails.
@@ -373,8 +373,8 @@ impl ClusterJob {
         Ok(value.map(|value| value.to_vec()))
     }
 
-    /// Removes links into a part up to this message from the stream. If the message is not there any more, nothing is
-    /// removed: it was removed before, or NATS has lost it, and others may have the numbers up to it.
+    /// Removes links into a part up to this message from the stream. If the message is no longer in the stream, nothing is removed:
+    /// the message was removed before, or NATS has lost it and may have reused the numbers up to it.
     ///
     /// # Errors
     /// NATS fails. Then the links are delivered again to the next reader.
@@ -394,7 +394,7 @@ impl ClusterJob {
             .map_err(|error| ClusterError::of_request("acknowledging links", error))
     }
 
-    /// Messages with links into a part that are in the stream.
+    /// Returns the number of messages with links into a part that are in the stream.
     ///
     /// # Errors
     /// NATS fails.
@@ -411,7 +411,7 @@ impl ClusterJob {
         Ok(messages)
     }
 
-    /// The error for a part that another directory has got, or the reason why that is unknown.
+    /// Returns the error for a part that another directory has got, or the error that occurred when the part was read.
     pub(crate) async fn taken(&self, part: &str) -> ClusterError {
         match self.part(part).await {
             Ok(record) => taken(part, record),
@@ -445,7 +445,7 @@ async fn write(
     bucket.write(key, json, revision).await.map(drop)
 }
 
-/// The error for a part that another directory has got.
+/// Returns the error for a part that another directory has got.
 fn taken(part: &str, record: Option<PartRecord>) -> ClusterError {
     let (node, epoch) = record.map_or((String::new(), 0), |record| (record.node, record.epoch));
     ClusterError::PartTaken {
@@ -455,7 +455,7 @@ fn taken(part: &str, record: Option<PartRecord>) -> ClusterError {
     }
 }
 
-/// One that cannot be read is of another version. It only informs.
+/// Parses the takeovers of a part; `None` if they were written by another version. They only inform operators.
 fn read_takeover(entry: &BucketEntry) -> Option<TakeoverRecord> {
     serde_json::from_slice(entry.value.as_ref()?).ok()
 }
@@ -477,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attempts_count_until_another_directory_has_got_the_part() {
+    fn takeovers_are_listed_until_another_directory_has_got_the_part() {
         let takeover = TakeoverRecord {
             epoch: 1,
             attempt: Some(TakeoverAttempt {
@@ -490,7 +490,7 @@ mod tests {
                 problem: "the disk is full".to_owned(),
             }),
         };
-        // Returns the nodes of the attempt and of the failure that still count.
+        // Returns the nodes of the takeover in progress and of the failure, after superseded ones were left out.
         let now = |epoch, node: &str| {
             let part = PartRecord {
                 epoch,
@@ -505,7 +505,7 @@ mod tests {
         };
         let name = |node: &str| Some(node.to_owned());
         assert_eq!(now(1, "a"), Some((name("b"), name("c"))));
-        // It has got the part, and makes the job.
+        // The node has got the part, and is creating the job.
         assert_eq!(now(2, "b"), Some((name("b"), None)));
         assert_eq!(now(2, "d"), None);
         assert_eq!(now(3, "b"), None);
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_ends_with_the_session_of_its_node() {
+    fn a_takeover_ends_with_the_session_of_its_node() {
         let check = |node: &str, state, since_ms, expected: bool| {
             let takeover = TakeoverRecord {
                 epoch: 1,
@@ -532,7 +532,7 @@ mod tests {
         check("b", SessionState::Live, 50, true);
         check("b", SessionState::Expired, 50, false);
         check("b", SessionState::Left, 50, false);
-        // The daemon was started again.
+        // The daemon was restarted.
         check("b", SessionState::Live, 150, false);
         check("c", SessionState::Live, 50, false);
     }

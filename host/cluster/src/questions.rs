@@ -1,4 +1,4 @@
-//! Questions to the process of a part, and its answers. They are not stored: a process that does not run answers nothing.
+//! Questions to the process of a part, and its answers. They are not stored, so a question fails if the process does not run.
 
 use async_nats::{Client, Message, RequestErrorKind, Subscriber};
 
@@ -19,7 +19,7 @@ pub struct PartQuestion {
 }
 
 impl ClusterJob {
-    /// Asks the process of a part.
+    /// Sends a question to the process of a part, and returns the answer.
     ///
     /// # Errors
     /// [`ClusterError::PartSilent`] if no process answers, or NATS fails.
@@ -42,7 +42,7 @@ impl ClusterJob {
         }
     }
 
-    /// The questions to a part from now on, for its process.
+    /// Subscribes to the questions to a part, for its process.
     ///
     /// # Errors
     /// NATS fails.
@@ -62,7 +62,7 @@ impl ClusterJob {
 }
 
 impl PartQuestions {
-    /// The next question; `None` if the connection was closed. Waits until there is one, also while NATS is away.
+    /// Returns the next question; `None` if the connection was closed. Waits until there is one, also while NATS is not available.
     pub async fn next(&mut self) -> Option<PartQuestion> {
         let message = next(&mut self.messages).await?;
         let client = self.client.clone();
@@ -71,7 +71,7 @@ impl PartQuestions {
 }
 
 impl PartQuestion {
-    /// The question.
+    /// Returns the question.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.message.payload

@@ -1,22 +1,23 @@
-//! The storage that JetStream has for the account of the cluster.
+//! JetStream storage of the cluster's account.
 
 use async_nats::jetstream::account::{Account, Limits};
 
 use crate::connection::ClusterConnection;
 use crate::error::ClusterError;
 
-/// File storage of the account in JetStream, over all its streams.
+/// JetStream file storage of the account, over all its streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JetStreamStorage {
     /// Bytes in use.
     pub used: u64,
-    /// Bytes that the account may use; `None` if it has no limit of its own. Then `max_file_store` of the servers applies, which NATS does
-    /// not tell its clients.
+    /// Maximum bytes of the account; `None` if it has no limit of its own. Then `max_file_store` of the servers applies, which
+    /// clients cannot query.
     pub limit: Option<u64>,
 }
 
 impl ClusterConnection {
-    /// Asks for the storage of the account. Where the account has limits for each number of replicas, it is that of the fullest.
+    /// Queries the storage of the account. If the account has a limit for each number of replicas (a tier), returns the fullest
+    /// tier.
     ///
     /// # Errors
     /// NATS fails.
@@ -31,12 +32,12 @@ impl ClusterConnection {
 impl JetStreamStorage {
     fn new(used: u64, limits: &Limits) -> Self {
         let limit = limits.max_storage.and_then(|max| u64::try_from(max).ok());
-        // An account with limits for each number of replicas has zero here.
+        // The limit is zero for an account with tiers.
         let limit = limit.filter(|max| *max > 0);
         Self { used, limit }
     }
 
-    /// Share of the limit that is in use.
+    /// Returns the share of the limit that is in use.
     fn share(&self) -> f64 {
         let of = |limit: u64| self.used as f64 / limit as f64;
         self.limit.map_or(0.0, of)

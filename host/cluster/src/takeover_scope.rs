@@ -1,5 +1,5 @@
-//! The crawls whose parts each node takes over, in the bucket of nodes. A daemon that wants a part waits for the nodes before it in the
-//! order of the part. It need not wait for those that take no parts of the crawl over.
+//! The crawls whose parts each node takes over, in the bucket of nodes. A daemon that could take over a part waits longer for each node
+//! that precedes it in the order of the part. Nodes that take over no parts of the crawl do not count.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ const PREFIX: &str = "takeovers.";
 /// The crawls whose parts the daemon of a node takes over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakeoverScope {
-    /// Names of crawls, in which `*` stands for any characters; empty if it takes no parts over.
+    /// Names of crawls, in which `*` stands for any characters; empty if the daemon takes over no parts.
     pub crawls: Vec<String>,
 }
 
 impl Cluster {
-    /// Tells the other nodes of which crawls this one takes parts over.
+    /// Publishes the crawls whose parts this node takes over, for the other nodes.
     ///
     /// # Errors
     /// NATS fails.
@@ -30,24 +30,22 @@ impl Cluster {
         self.bucket.put(&key, json).await
     }
 
-    /// The crawls of which nodes take parts over, by node. A node that has told nothing is missing.
+    /// Returns the crawls whose parts nodes take over, by node. A node that has published none is missing.
     ///
     /// # Errors
     /// NATS fails.
     pub async fn takeover_scopes(&self) -> Result<BTreeMap<String, TakeoverScope>, ClusterError> {
-        // The format always exists, so that the list is never empty.
-        let keys = ["format", "takeovers.*"];
-        let entries = self.bucket.list(&keys).await?;
+        let entries = self.bucket.list("takeovers.*").await?;
         let scopes = entries.into_iter().filter_map(|entry| {
             let node = entry.key.strip_prefix(PREFIX)?.to_owned();
-            // One that cannot be read is of another version.
+            // An entry that cannot be read is of another version.
             let scope = serde_json::from_slice(entry.value.as_deref()?).ok()?;
             Some((node, scope))
         });
         Ok(scopes.collect())
     }
 
-    /// Deletes what a node that is removed from the list has told.
+    /// Deletes the entry of a node that is removed from the list of nodes.
     pub(crate) async fn forget_takeover_scope(&self, node: &str) -> Result<(), ClusterError> {
         let key = format!("{PREFIX}{node}");
         let entry = self.bucket.read(&key).await?;

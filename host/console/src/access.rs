@@ -1,6 +1,6 @@
 //! Access control: tokens with roles, browser sessions, and limits on wrong tokens.
 //!
-//! A token is random, so its hash needs no salt and no slow function. The token file is read again when it has changed, so
+//! A token is random, so its hash needs neither a salt nor a slow function. The token file is read again when it has changed, so
 //! that changes by `opilio token` apply at once.
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 /// Time without a request after which a session ends.
 const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
-/// Maximum sessions. Beyond it the one that has been idle longest ends.
+/// Maximum sessions. A further one ends the session that has been idle longest.
 const SESSIONS_MAX: usize = 1_000;
 /// Maximum wrong tokens from one address within [`GUESS_SPAN`].
 const GUESSES_MAX: u32 = 10;
@@ -31,7 +31,7 @@ const GUESSES_OF_ALL_MAX: u32 = 200;
 const GUESS_SPAN: Duration = Duration::from_secs(60);
 /// Maximum addresses whose wrong tokens are counted.
 const ADDRESSES_MAX: usize = 10_000;
-/// The beginning of each token. Secret scanners recognise tokens published by mistake by it.
+/// The beginning of each token, by which secret scanners recognise tokens that were published by mistake.
 const PREFIX: &str = "opilio";
 
 /// The name of the session cookie.
@@ -206,8 +206,8 @@ impl Access {
         Ok(access)
     }
 
-    /// The owner of a token. Wrong tokens do not lock out the right one. Otherwise a neighbour with the client's address could
-    /// lock it out. A token is too long to be guessed by any number of attempts.
+    /// Returns the owner of a token. A right token is accepted even after too many wrong ones. Otherwise, others at the client's
+    /// address could lock it out. A token is too long to be guessed by any number of attempts.
     pub(crate) fn by_token(&self, token: &str, from: IpAddr) -> Result<Caller, Refusal> {
         let mut state = self.state();
         if let Some((_, record)) = state.tokens.find(token, Timestamp::now()) {
@@ -262,7 +262,7 @@ impl Access {
         Ok((cookie, caller))
     }
 
-    /// The owner of a session. Revoking a token ends its sessions.
+    /// Returns the owner of a session. Revoking a token ends its sessions.
     pub(crate) fn by_session(&self, cookie: &str) -> Option<Caller> {
         let mut state = self.state();
         state
@@ -303,7 +303,7 @@ impl Access {
             };
             match read {
                 Ok(tokens) => (state.tokens, state.is_unreadable) = (tokens, false),
-                // The old tokens would admit users whom the operator may just have locked out.
+                // The tokens read before are not used, because the operator may have just revoked some of them.
                 Err(problem) => {
                     if !state.is_unreadable {
                         tracing::error!(
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_kept_as_a_hash_and_lets_in_whole_only() {
+    fn only_the_hash_of_a_token_is_stored_and_only_the_whole_token_is_accepted() {
         let home = tempfile::tempdir().unwrap();
         let (access, token) = access(home.path());
         let kept = fs::read_to_string(home.path().join("tokens.json")).unwrap();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_not_wrong_while_the_file_of_tokens_cannot_be_read() {
+    fn tokens_do_not_count_as_wrong_while_their_file_cannot_be_read() {
         let home = tempfile::tempdir().unwrap();
         let (access, token) = access(home.path());
         let (cookie, _) = access.sign_in(&token, HERE).unwrap();
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn who_guesses_too_often_waits_and_a_right_token_is_not_kept_out() {
+    fn too_many_wrong_tokens_lock_out_guesses_but_not_the_right_token() {
         let home = tempfile::tempdir().unwrap();
         let (access, token) = access(home.path());
         for _ in 0..GUESSES_MAX {

@@ -256,8 +256,8 @@ fn complete(document: &mut OpenApi) {
     }
 }
 
-/// Describes an object with a flattened enumeration as one object for each variant. Generators of clients refuse that an object
-/// is all of an object and an enumeration.
+/// Describes an object with a flattened enumeration as one object for each variant. Generators of clients do not support a schema
+/// that combines an object and an enumeration.
 fn spread(components: &mut Components, name: &str, enumeration: &str) {
     let (Some(RefOr::T(Schema::AllOf(both))), Some(RefOr::T(Schema::OneOf(variants)))) = (
         components.schemas.get(name),
@@ -299,11 +299,11 @@ fn has_field(field: &str) -> RefOr<Schema> {
 }
 
 /// Adds constraints that derived schemas cannot express.
-fn also(components: &mut Components, name: &str, more: Schema) {
+fn also(components: &mut Components, name: &str, constraints: Schema) {
     if let Some(schema) = components.schemas.get_mut(name) {
         let derived = std::mem::replace(schema, Object::new().into());
         let both = AllOf {
-            items: vec![derived, more.into()],
+            items: vec![derived, constraints.into()],
             ..AllOf::default()
         };
         *schema = Schema::AllOf(both).into();
@@ -334,7 +334,7 @@ impl TryFrom<f64> for PrecedenceNumber {
     type Error = String;
 
     fn try_from(number: f64) -> Result<PrecedenceNumber, String> {
-        // A whole number is formatted without a fraction.
+        // Numbers without a fraction are formatted as integers.
         let whole = number.to_string().parse();
         whole
             .map(PrecedenceNumber)
@@ -408,7 +408,7 @@ impl Daemon {
             return Err(task.conflict());
         }
         let job = directory.clone();
-        // A running process can always be halted: it reads none of these files for that.
+        // Stop, pause and resume are always possible for a running process, because it reads none of these files for them.
         let halts = matches!(command, Command::Stop | Command::Pause | Command::Resume);
         jobs::blocking(move || match halts && is_reachable(&job) {
             true => Ok(()),
@@ -475,8 +475,8 @@ impl From<JobsFolderError> for Problem {
     }
 }
 
-/// Removes the start of the next page from the end of the answers.
-fn more(answers: &mut Vec<CommandResponse>) -> Option<String> {
+/// Removes and returns the start of the next page, which is the last answer.
+fn take_next_page(answers: &mut Vec<CommandResponse>) -> Option<String> {
     match answers.pop() {
         Some(CommandResponse::More { after }) => Some(after).filter(|after| !after.is_empty()),
         Some(other) => {
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_has_a_name_of_its_own_and_says_what_it_answers() {
+    fn operations_have_unique_names_and_described_answers() {
         let document: Value = serde_json::from_str(&super::document()).unwrap();
         let mut names = BTreeSet::new();
         for operation in operations(&document) {
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_precedence_is_a_whole_number_however_it_is_written() {
+    fn a_precedence_is_a_whole_number_in_any_notation() {
         let read = serde_json::from_str::<super::PrecedenceNumber>;
         for (text, number) in [("0", 0), ("37", 37), ("37.0", 37), ("2.55e2", 255)] {
             assert_eq!(read(text).unwrap().0, number, "{text}");
@@ -565,7 +565,7 @@ mod tests {
         }
         assert_eq!(
             found, [""; 0],
-            "say what the API takes: minimum and maximum"
+            "declare minimum and maximum of each number in a request"
         );
     }
 
@@ -584,7 +584,7 @@ mod tests {
         let others: Vec<_> = named.filter(|(_, field)| !is_snake(field)).collect();
         assert!(
             others.is_empty(),
-            "{others:?}: docs/API.md says that they are"
+            "{others:?} are not in snake_case, as docs/API.md promises"
         );
     }
 }

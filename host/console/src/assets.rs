@@ -1,6 +1,6 @@
-//! The console's files, which are part of the binary: `assets/index.html` and the files that it loads. There is no build step;
-//! browsers get the files of the folder unchanged. One more file has the words for fetch statuses, from the table that commands
-//! use.
+//! The console's files, which are part of the binary: `assets/index.html` and the files that it loads. There is no build step:
+//! browsers get the files of the folder unchanged. One more file, generated from the table that commands use, has the words for
+//! fetch statuses.
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ macro_rules! files {
     };
 }
 
-/// Every file of the folder, which a test compares with the list, and the script with the words for statuses.
+/// All files of the folder, and the script with the words for statuses. A test compares the list with the folder.
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let files = files! {
         "" "index.html" HTML;
@@ -128,8 +128,8 @@ impl Asset {
         }
     }
 
-    /// Answers a request for the file. Browsers cache it and revalidate it each time. After an upgrade all files have the same
-    /// version, and until then no file is sent twice.
+    /// Answers a request for the file. Browsers cache the file and revalidate it at each use. So no unchanged file is sent twice,
+    /// and after an upgrade all files are of the same version.
     pub(crate) fn respond(&self, request: &HeaderMap) -> Response {
         let head = [
             (header::ETAG, self.etag.clone()),
@@ -143,7 +143,7 @@ impl Asset {
     }
 }
 
-/// Returns `true` if the browser has the same bytes. Proxies that compress weaken the tag.
+/// Returns `true` if the browser has the same bytes. The tag may be a weak one, because proxies that compress weaken tags.
 fn is_known(request: &HeaderMap, etag: &HeaderValue) -> bool {
     let etag = etag.to_str().unwrap_or_default();
     request
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_that_has_a_file_gets_it_once() {
+    fn an_unchanged_file_is_sent_once() {
         let page = get("").unwrap();
         let first = page.respond(&HeaderMap::new());
         assert_eq!(first.status(), StatusCode::OK);
@@ -232,9 +232,9 @@ mod tests {
         assert!(String::from_utf8_lossy(&job.bytes).contains(import));
     }
 
-    /// The policy against foreign scripts only works if the console has no script in its own page.
+    /// The content security policy allows neither inline scripts nor resources of other servers.
     #[test]
-    fn nothing_is_inline_and_nothing_comes_from_elsewhere() {
+    fn pages_have_no_inline_scripts_and_load_nothing_from_other_servers() {
         for asset in ASSETS.iter() {
             let text = String::from_utf8_lossy(&asset.bytes);
             let own = text.replace("http://www.w3.org/2000/svg", "");

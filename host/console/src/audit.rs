@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Size at which a new file is begun. The old one gets `.1`, and the one before that is removed.
+/// Size at which a new file is begun. The old file gets the suffix `.1`, in place of the previous one.
 const BYTES_MAX: u64 = 32 << 20;
 
 /// Maximum unauthenticated requests that are logged within [`SPAN`]. More of them could fill the log and push out the entries
@@ -112,7 +112,7 @@ impl Audit {
             opened => opened.map(Some),
         };
         let (now, before) = {
-            // The lock prevents a rotation between the two calls.
+            // The lock prevents a rotation while the two files are read.
             let _file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
             (File::open(&self.path)?, before()?)
         };
@@ -153,7 +153,7 @@ impl UnauthenticatedCounts {
 fn last_of(file: &File, count: usize) -> io::Result<Vec<AuditEntry>> {
     let mut last = VecDeque::with_capacity(count.min(1_000));
     for line in BufReader::new(file).split(b'\n') {
-        // An incomplete line (after a full disk) or an invalid one.
+        // Incomplete lines (after the disk was full) and invalid ones are skipped.
         let Ok(entry) = serde_json::from_slice(&line?) else {
             continue;
         };
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_hides_none() {
+    fn invalid_lines_do_not_hide_entries() {
         let home = tempfile::tempdir().unwrap();
         let audit = Audit::open(home.path()).unwrap();
         audit.write(entry(Some("lena"), "/1"));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_listed_from_before_the_file_was_begun_anew() {
+    fn entries_of_the_previous_file_are_listed() {
         let home = tempfile::tempdir().unwrap();
         let audit = Audit::open(home.path()).unwrap();
         audit.write(entry(Some("lena"), "/1"));

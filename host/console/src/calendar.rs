@@ -1,7 +1,7 @@
-//! The calendar: jobs that are made and begun at certain times, such as a snapshot of a whole country four times a year.
+//! The calendar: jobs that are created and started at certain times, such as a snapshot of a whole country four times a year.
 //!
-//! Each occurrence makes a job of its own, with the date in its name. A file has the last occurrence that was handled, so that
-//! none is handled twice. Of occurrences missed while no daemon ran, the last one is made up for within a day.
+//! Each occurrence creates a separate job, with the date in its name. A file stores the last handled occurrence of each entry, so
+//! that none is handled twice. If occurrences were missed because no daemon ran, the last one is handled later, within a day.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,16 +14,16 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// Largest delay of a missed occurrence. A later one is left out: a snapshot of spring must not be made in summer.
+/// Maximum delay of a missed occurrence. After it, the occurrence is skipped: a snapshot of spring must not be made in summer.
 const LATE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 /// Maximum missed occurrences that are examined. If there are more, the last one examined counts.
 const MISSED_MAX: usize = 10_000;
 
-/// Occurrences whose jobs must have different names: five years of days, or more than a day of minutes.
+/// Number of occurrences whose jobs must have different names: five years of daily jobs, or more than a day of jobs each minute.
 const NAMES_COMPARED: usize = 2_000;
 
-/// A job that is made and begun at certain times.
+/// An entry of the calendar: jobs that are created and started at certain times.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CalendarEntry {
@@ -49,7 +49,7 @@ pub struct CalendarEntry {
 pub(crate) struct Due {
     /// The occurrence.
     pub at: Timestamp,
-    /// The name of its job.
+    /// Name of the job.
     pub job: String,
 }
 
@@ -58,14 +58,14 @@ pub(crate) struct Due {
 pub(crate) struct HandledOccurrences(BTreeMap<String, Timestamp>);
 
 impl CalendarEntry {
-    /// The next occurrence after a moment.
+    /// Returns the next occurrence after a time.
     pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let after = after.to_zoned(self.zone.clone());
         let next: Zoned = self.cron.find_next_occurrence(&after, false).ok()?;
         Some(next.timestamp())
     }
 
-    /// The last occurrence after `since` and not after `now`, unless it is too old.
+    /// Returns the last occurrence after `since` and not after `now`, unless it is too old.
     pub(crate) fn due(&self, since: Timestamp, now: Timestamp) -> Option<Due> {
         let earliest = now.checked_sub(LATE_MAX).ok()?;
         let mut last = None;
@@ -89,7 +89,7 @@ impl CalendarEntry {
         jiff::fmt::strtime::format(&self.job, &time)
     }
 
-    /// The name of its first job, counted from a leap year; `None` if its time never comes.
+    /// Returns the name of the entry's first job from the beginning of a leap year; `None` if its time never occurs.
     ///
     /// # Errors
     /// The name has a `%` with an invalid time field.
@@ -98,7 +98,8 @@ impl CalendarEntry {
         first.map(|at| self.job_at(at)).transpose()
     }
 
-    /// A name that two of its jobs would have. The same years are always compared, so that a valid configuration stays valid.
+    /// Returns a name that two of its jobs would have. The same years are always compared, so that a valid configuration stays
+    /// valid.
     ///
     /// # Errors
     /// The name has a `%` with an invalid time field.
@@ -141,7 +142,7 @@ impl HandledOccurrences {
         crate::own_file::write(file, &serde_json::to_vec_pretty(self)?)
     }
 
-    /// The time from which occurrences of an entry count. A new entry has missed none.
+    /// Returns the time of the last handled occurrence of an entry. For a new entry it is `now`, so that no occurrence was missed.
     pub(crate) fn since(&mut self, entry: &str, now: Timestamp) -> Timestamp {
         *self.0.entry(entry.to_owned()).or_insert(now)
     }
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn four_times_a_year_in_the_time_of_the_country() {
+    fn occurrences_are_in_the_time_zone_of_the_entry() {
         let entry = entry("0 3 1 1,4,7,10 *", "Europe/Copenhagen");
         let mut times = Vec::new();
         let mut after = at("2026-01-15T00:00:00Z");
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_made_up_for_once_and_within_a_day() {
+    fn only_the_last_missed_occurrence_is_due_within_a_day() {
         let entry = entry("0 * * * *", "UTC");
         let due = entry.due(at("2026-06-01T00:30:00Z"), at("2026-06-01T05:10:00Z"));
         assert_eq!(due.unwrap().at, at("2026-06-01T05:00:00Z"));
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_new_has_missed_nothing() {
+    fn a_new_entry_has_missed_no_occurrence() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("calendar.json");
         let mut seen = HandledOccurrences::read(&file).unwrap();

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
-    /// A clock that returns the result of `time`.
+    /// Creates a clock that returns the result of `time`.
     pub fn of(time: impl Fn() -> Timestamp + Send + Sync + 'static) -> Clock {
         Clock(Arc::new(time))
     }

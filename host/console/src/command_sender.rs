@@ -15,17 +15,17 @@ use crate::problem::Problem;
 /// Maximum commands in progress; each has a thread.
 const COMMANDS_MAX: usize = 64;
 
-/// The connection to all jobs.
+/// Sender of commands to all jobs.
 pub(crate) struct CommandSender {
     commands: Arc<Semaphore>,
     /// Locks for jobs without a process. Such a job is opened for each command, by one command at a time.
-    turns: Mutex<HashMap<PathBuf, Arc<Semaphore>>>,
+    job_locks: Mutex<HashMap<PathBuf, Arc<Semaphore>>>,
 }
 
-/// Cancels a command when its client has disconnected.
-struct Gone(Arc<AtomicBool>);
+/// Cancels a command when it is dropped, because the client has disconnected.
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for Gone {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -35,7 +35,7 @@ impl CommandSender {
     pub(crate) fn new() -> CommandSender {
         CommandSender {
             commands: Arc::new(Semaphore::new(COMMANDS_MAX)),
-            turns: Mutex::default(),
+            job_locks: Mutex::default(),
         }
     }
 
@@ -68,9 +68,9 @@ impl CommandSender {
         only_here: bool,
     ) -> Result<Vec<CommandResponse>, Problem> {
         let permit = self.permit().await?;
-        let turn = match is_reachable(&job) {
+        let job_lock = match is_reachable(&job) {
             true => None,
-            false => Some(self.turn(&job).await?),
+            false => Some(self.lock_job(&job).await?),
         };
         let request = CommandRequest {
             by: Author {
@@ -81,9 +81,9 @@ impl CommandSender {
             only_here,
         };
         let gone = Arc::new(AtomicBool::new(false));
-        let _gone = Gone(gone.clone());
+        let _gone = CancelOnDrop(gone.clone());
         let asked = tokio::task::spawn_blocking(move || {
-            let _held = (permit, turn);
+            let _held = (permit, job_lock);
             let mut answers = Vec::new();
             let reached = carry_out(&job, &request, &mut |answer| {
                 answers.push(answer);
@@ -116,17 +116,22 @@ impl CommandSender {
     }
 
     /// Locks a job: no other task of the daemon opens it until the permit is dropped.
-    pub(crate) async fn turn(&self, job: &Path) -> Result<OwnedSemaphorePermit, Problem> {
-        let turn = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) async fn lock_job(&self, job: &Path) -> Result<OwnedSemaphorePermit, Problem> {
+        let job_lock = {
+            let mut job_locks = self
+                .job_locks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             // Locks that are not in use are removed, and created again when needed.
-            turns.retain(|_, turn| Arc::strong_count(turn) > 1 || turn.available_permits() == 0);
-            turns
+            job_locks
+                .retain(|_, lock| Arc::strong_count(lock) > 1 || lock.available_permits() == 0);
+            job_locks
                 .entry(job.to_owned())
                 .or_insert_with(|| Arc::new(Semaphore::new(1)))
                 .clone()
         };
-        turn.acquire_owned()
+        job_lock
+            .acquire_owned()
             .await
             .map_err(|_| Problem::failure("the daemon is ending"))
     }

@@ -22,10 +22,10 @@ use written::{collector, duration, size};
 /// Minimum bytes a second for each job. With less, a page takes minutes and servers disconnect.
 const JOB_BYTES_LEAST: u64 = 1024;
 
-/// Maximum jobs that may crawl at once: each is a process with a store and plugins.
+/// Largest value of `limits.jobs`: each job is a process with a store and plugins.
 const JOBS_MAX: usize = 1_000;
 
-/// Maximum connections of all jobs together: more than the ports of an address.
+/// Largest value of `limits.connections`: more than the ports of an address.
 const CONNECTIONS_MAX: usize = 1_000_000;
 
 /// The daemon's configuration.
@@ -56,9 +56,9 @@ pub struct DaemonConfig {
     /// Restart of crawls that died.
     pub restart: Restart,
     /// `true` if crawls end with the daemon. Containers need this, because all their processes end together. The next daemon
-    /// resumes jobs that are to crawl. Default `false`: crawls continue without the daemon.
+    /// resumes them. Default `false`: crawls continue without the daemon.
     pub end_crawls: bool,
-    /// Jobs that are made and begun at certain times.
+    /// Jobs that are created and started at certain times.
     pub calendar: Vec<CalendarEntry>,
     /// Times at which jobs may crawl.
     pub window: Vec<Window>,
@@ -126,7 +126,7 @@ pub struct CommonLimits {
     pub connections: Option<usize>,
 }
 
-/// Restart of crawls that died: killed, or crashed.
+/// Restart of crawls whose process was killed or has crashed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Restart {
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_have_their_places() {
+    fn errors_have_line_and_column() {
         for (text, expected) in [
             (
                 "listen = \"127.0.0.1:1\"\nlisten-adress = 1\n",
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_that_ship_are_valid() {
+    fn shipped_configurations_are_valid() {
         let deploy = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy"));
         for file in [
             "opilio.toml",
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_jobs_have_is_enough_for_each() {
+    fn common_limits_must_suffice_for_each_job() {
         let problem = refused("[limits]\njobs = 4\nconnections = 3\n");
         assert!(
             problem.contains("each of 4 jobs (limits.jobs) needs one"),
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn each_occurrence_of_the_calendar_has_a_job_of_its_own() {
+    fn jobs_of_a_calendar_entry_have_different_names() {
         let of = |job: &str| {
             format!(
                 "[[calendar]]\nname = \"dk\"\ncron = \"0 3 * * *\"\nprofile = \"snapshot\"\njob = \"{job}\"\n"
@@ -552,7 +552,7 @@ mod tests {
         );
         let problem = refused(&of("dk-%Y-%!"));
         assert!(problem.contains("template \"dk-%Y-%!\""), "{problem}");
-        // Reported now, and not in three months.
+        // The error is reported at the start, not at the first occurrence.
         let problem = refused(&of("dk/%Y-%m-%d"));
         assert!(
             problem.contains("invalid job name \"dk/2024-01-01\""),
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_reached_from_elsewhere_has_tls_and_tokens() {
+    fn addresses_beyond_loopback_need_tls_and_tokens() {
         assert!(refused("listen = \"0.0.0.0:8470\"").contains("set certificate and key in [tls]"));
         let tls = "[tls]\ncertificate = \"a\"\nkey = \"b\"\n";
         let open = format!("listen = \"[::]:8470\"\nauthentication = false\n{tls}");

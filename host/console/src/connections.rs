@@ -1,8 +1,8 @@
 //! The daemon's open connections: their maximum, and the choice of one to close for a new one.
 //!
-//! At the maximum, a new connection replaces one that waits for a request. It is the one that has waited longest, of
-//! the address with the most connections. So a client that opens connections without requests locks out no
-//! others, not even at its own address. A connection with an authenticated request in progress stays open.
+//! If the maximum is reached, a new connection replaces one that waits for a request: of the address with the most connections, the
+//! one that has waited longest. So a client that opens connections without requests does not lock out others, not even at its own
+//! address. A connection with an authenticated request in progress is not closed.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ struct OpenConnection {
     close: oneshot::Sender<()>,
 }
 
-/// The permit of an open connection. The connection counts as closed when this is dropped.
+/// Permit of an open connection. The connection counts as open until this is dropped.
 pub(crate) struct ConnectionPermit {
     number: u64,
     connections: Arc<Connections>,
@@ -49,8 +49,8 @@ impl Connections {
         })
     }
 
-    /// Gives a connection from this address a permit, and a channel that signals when to close it. It waits only if every
-    /// connection has an authenticated request in progress.
+    /// Admits a connection from this address. Returns its permit, and a channel that signals when to close it. Waits only if the
+    /// maximum is reached and every connection has an authenticated request in progress.
     pub(crate) async fn admit(
         self: &Arc<Connections>,
         address: IpAddr,
@@ -98,7 +98,7 @@ impl Connections {
 }
 
 impl OpenConnections {
-    /// The connection to close for a new one.
+    /// Returns the connection to close for a new one.
     fn closable(&self) -> Option<u64> {
         let mut of_address: HashMap<IpAddr, usize> = HashMap::new();
         for connection in self.by_number.values() {
@@ -119,7 +119,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// The address that identifies a client. Loopback is one machine, and an IPv6 client has a network of 64 bits.
+/// Returns the address that identifies a client. All of loopback is one client, and so is each IPv6 network of 64 bits.
 fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_makes_room_and_the_address_with_the_most_loses_it() {
+    fn a_new_connection_replaces_one_of_the_address_with_the_most() {
         let connections = Connections::new(3);
         let admit = |from| connections.try_admit(client(address(from)));
         let (_other, mut other) = admit("192.0.2.1").unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_somebody_known_has_asked_for_is_not_broken_off() {
+    async fn connections_with_authenticated_requests_are_not_closed() {
         let connections = Connections::new(2);
         let here = address("192.0.2.1");
         let (known, mut of_known) = connections.admit(here).await;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_told_apart_by_what_they_are_given() {
+    fn clients_are_identified_by_address_or_network() {
         for (one, other, are_same) in [
             ("127.0.0.1", "127.9.9.9", true),
             ("127.0.0.1", "::1", true),

@@ -36,15 +36,15 @@ pub(crate) struct Daemon {
     pub file_tasks: FileTasks,
     pub access: Access,
     pub audit: Audit,
-    /// All jobs at the last look.
+    /// All jobs at the last examination.
     pub jobs: watch::Sender<Arc<Jobs>>,
-    /// The error of the last look; `None` if it succeeded.
+    /// Error of the last examination; `None` if it succeeded.
     pub jobs_problem: watch::Sender<Option<String>>,
-    /// Notified when the supervisor must act at once.
+    /// Notified when the supervisor must examine the jobs at once.
     pub nudge: Notify,
-    /// Whether the daemon is ending.
+    /// `true` if the daemon is ending.
     pub closing: watch::Sender<bool>,
-    /// The binary that crawls.
+    /// The program that crawls.
     pub program: PathBuf,
     pub began: Timestamp,
     /// Authentication for `/engine`; `None` if the path does not exist.

@@ -10,15 +10,15 @@ use utoipa::ToSchema;
 
 use crate::problem::Problem;
 
-/// Messages that are kept of a task.
+/// Maximum messages that are kept of a task.
 const MESSAGES_MAX: usize = 100;
 
 /// Kind of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FileTaskKind {
-    /// Files are handed over to the store and the command of the profile. The job cannot be opened meanwhile, and a crawl that
-    /// is ordered begins afterwards.
+    /// Files are handed over to the store and the command of the profile. Meanwhile the job cannot be opened, and a crawl that is
+    /// ordered starts afterwards.
     Handover,
     /// A package (WACZ) of the archive is written. The job can crawl meanwhile.
     Package,
@@ -29,11 +29,11 @@ pub(crate) enum FileTaskKind {
 pub(crate) struct FileTask {
     /// Kind of the task.
     pub kind: FileTaskKind,
-    /// Time at which it began.
+    /// Time at which the task began.
     pub began: Timestamp,
     /// User who requested it.
     pub by: String,
-    /// Time at which it ended; not set while it goes on.
+    /// Time at which it ended; not set while it is in progress.
     pub ended: Option<Timestamp>,
     /// Name of the package that the task writes; not set for a hand-over.
     pub package: Option<String>,
@@ -62,7 +62,7 @@ impl FileTasks {
         self.last(job).filter(|task| task.ended.is_none())
     }
 
-    /// Returns the hand-over that holds a job now, so that no process can open it.
+    /// Returns the hand-over that has locked a job at present, so that no process can open it.
     pub(crate) fn holding(&self, job: &str) -> Option<FileTask> {
         let task = self.current(job);
         task.filter(|task| task.kind == FileTaskKind::Handover)

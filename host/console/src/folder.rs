@@ -24,12 +24,12 @@ pub struct Folder {
     component_cache: Option<PathBuf>,
 }
 
-/// The parts of a new job.
+/// A job to create.
 #[derive(Debug, Clone)]
 pub struct NewJob {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// Its profile.
+    /// Profile of the job.
     pub profile: ProfileSource,
     /// Seeds in addition to those of the profile.
     pub seeds: Vec<String>,
@@ -57,10 +57,10 @@ pub enum JobsFolderError {
     /// The job waits for a process.
     #[error("job {0:?} waits to be started; stop it first")]
     Wanted(String),
-    /// Its profile has errors, or it cannot be made.
+    /// The profile has errors, or the job cannot be created.
     #[error(transparent)]
     Crawl(#[from] CrawlError),
-    /// The job cannot be asked.
+    /// The job does not answer.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// The file system reports an error.
@@ -151,7 +151,7 @@ impl Folder {
         })?;
         let notes = plan.profile().notices.clone();
         let made = plan.make();
-        let made = made.inspect_err(|_| forget_halfway(&directory));
+        let made = made.inspect_err(|_| remove_incomplete(&directory));
         made.map(|_| notes).map_err(JobsFolderError::from)
     }
 
@@ -165,7 +165,7 @@ impl Folder {
         let directory = self.free(copy)?;
         // Checked before the profile is read: errors quote its content.
         files_stay_inside(&from).map_err(JobError::Link)?;
-        // For an existing job `plan` uses its own profile, whatever the order names.
+        // For an existing job, `plan` uses the job's own profile instead of the named one.
         plan(&Order {
             profile: ProfileSource::File(from.join("profile.toml")),
             seeds: Vec::new(),
@@ -174,7 +174,7 @@ impl Folder {
             component_cache: self.component_cache.clone(),
         })?;
         let made = opilio_crawl::copy_job(&from, &directory);
-        let made = made.inspect_err(|_| forget_halfway(&directory));
+        let made = made.inspect_err(|_| remove_incomplete(&directory));
         made.map(|_| directory).map_err(JobsFolderError::from)
     }
 
@@ -186,17 +186,17 @@ impl Folder {
     pub fn delete(&self, name: &str, with_archive: bool) -> Result<(), JobsFolderError> {
         let directory = self.job(name)?;
         let io = |source| failed(&directory, source);
-        // From here on no process can begin or open it.
+        // While the lock is held, no process can start or open the job.
         let _held = hold(&directory).map_err(|problem| match problem {
             JobError::InUse { .. } => JobsFolderError::Running(name.to_owned()),
             other => other.into(),
         })?;
-        // Another process may have removed it before the lock.
+        // Another process may have removed the job before it was locked.
         self.job(name)?;
-        // From here on it is not a job, even if a later step fails.
+        // Without this file, the directory is not a job, even if a later step fails.
         fs::remove_file(directory.join("job.json")).map_err(io)?;
         if with_archive {
-            // Move it away first: a process that has just opened the job may still write into it.
+            // The directory is moved first, because a process that has just opened the job may still write into it.
             let own = self.path.join(".opilio");
             let gone = own.join(format!("deleted-{name}"));
             fs::create_dir_all(&own).map_err(io)?;
@@ -250,7 +250,8 @@ impl Folder {
     /// large.
     ///
     /// # Errors
-    /// The job does not exist, it crawls or is to crawl, or the checkpoint is invalid or another job's. Then nothing was changed.
+    /// The job does not exist, it is running or ordered to crawl, or the checkpoint is invalid or of another job. Nothing was
+    /// changed.
     pub fn go_back(
         &self,
         name: &str,
@@ -260,19 +261,19 @@ impl Folder {
         let directory = self.job(name)?;
         let io = |source| failed(&directory.join("orders.json"), source);
         let orders = || Orders::read(&directory).map_err(io);
-        // A crawling job's own process refuses. The daemon may not yet know that a job has ended.
+        // If the job is crawling, its own process refuses. The daemon may not know yet that a job has ended.
         let is_reachable = opilio_control::is_reachable(&directory);
         let process_record = ProcessRecord::read(&directory).ok().flatten();
         let is_wanted = |orders: Orders| {
             let ended = process::end_of_begun(&orders, process_record.as_ref());
-            // A job that the system ended will be restarted.
+            // A job whose process was ended by the system will be restarted.
             orders.crawl && ended.is_none_or(|ended| ended.how == ProcessEndKind::Terminated)
         };
         if !is_reachable && orders()?.is_some_and(is_wanted) {
             return Err(JobsFolderError::Wanted(name.to_owned()));
         }
         let made = opilio_control::go_back(&directory, checkpoint, by)?;
-        // Clear the reason for not restarting it, and do not take the ended job for one that died.
+        // This clears the reason for which the job is not restarted, and avoids that the ended process counts as dead.
         if orders()?.is_some_and(|orders| orders.crawl || orders.gave_up.is_some()) {
             Orders::new(false, &by.user).write(&directory).map_err(io)?;
         }
@@ -283,7 +284,7 @@ impl Folder {
     fn free(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
         let directory = self.directory(name)?;
         match directory.symlink_metadata() {
-            // A leftover of a process that was killed while it made a job of this name.
+            // A process that was killed while it created a job of this name has left an incomplete directory.
             Ok(found) if found.is_dir() && is_made_halfway(&directory) => Ok(directory),
             Ok(_) => Err(JobsFolderError::Taken(name.to_owned())),
             Err(_) => Ok(directory),
@@ -298,9 +299,9 @@ impl Folder {
     }
 }
 
-/// Removes an incomplete job, for example after a full disk, so that its name is free. A job that another process makes at the
-/// same time stays.
-fn forget_halfway(directory: &Path) {
+/// Removes an incomplete job, for example after the disk was full, so that its name is free. A job that another process creates at
+/// the same time stays.
+fn remove_incomplete(directory: &Path) {
     let is_ours = !is_job(directory) && matches!(opilio_crawl::is_held(directory), Ok(false));
     if is_ours
         && let Err(problem) = fs::remove_dir_all(directory)
@@ -335,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_leads_out_of_the_folder() {
+    fn names_with_paths_are_not_jobs() {
         for name in ["a", "dk-2026-07-01", "A_b.c", "9"] {
             assert!(is_name(name), "{name}");
         }

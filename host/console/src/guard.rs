@@ -22,7 +22,8 @@ use crate::heritrix_account::{self, NoAnswer};
 use crate::problem::{Problem, ProblemDetail};
 use crate::timeouts::Peer;
 
-/// Policy of the console: nothing from elsewhere, nothing inline, no frames by others. Hostile text in a job stays text.
+/// Content security policy of the console: nothing from other servers, nothing inline, no frames by others. So hostile text of a
+/// job is never executed.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Largest body of an unauthenticated request: a token, with some room around it.
@@ -46,7 +47,8 @@ fn is_open(method: &Method, path: &str) -> bool {
     }
 }
 
-/// Returns `true` if a request only asks about the text in its body. The audit log lists requests that would change something.
+/// Returns `true` if a request only asks about the text in its body. Such requests are not in the audit log, because they change
+/// nothing.
 fn is_question(method: &Method, path: &str) -> bool {
     method == Method::POST && matches!(path, "/api/v1/profiles/check" | "/api/v1/profiles/form")
 }
@@ -138,14 +140,14 @@ async fn with_body(request: Request, within: Duration) -> Result<Request, Proble
 
 /// Reads the body of a refused request, so that the connection stays usable.
 async fn take_body(request: Request) {
-    // A client that asks first whether the body is wanted learns that it is not.
+    // The body is not read if the client first asks whether to send it (`Expect: 100-continue`).
     if !request.headers().contains_key(header::EXPECT) {
         let body = to_bytes(request.into_body(), REFUSED_BYTES_MAX);
         let _ = tokio::time::timeout(UNKNOWN_TIME_MAX, body).await;
     }
 }
 
-/// Authenticates a request, if that is needed.
+/// Authenticates a request, if this is required.
 fn admit(
     daemon: &Daemon,
     request: &Request,
@@ -209,7 +211,8 @@ fn admit(
     Ok(Some(caller))
 }
 
-/// Returns `true` if a body is small enough before authentication. A false length makes the request invalid.
+/// Returns `true` if a body is small enough for an unauthenticated request. Its stated length is sufficient, because a wrong length
+/// makes the request invalid.
 fn is_small(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     match length.map(|length| length.to_str().map(str::parse::<usize>)) {
@@ -263,8 +266,8 @@ fn host(request: &Request) -> Result<Authority, Problem> {
     }
 }
 
-/// Returns `true` if a host name is one of the daemon's. A foreign page may point its own name at this machine. It would then count
-/// as the daemon's own origin.
+/// Returns `true` if a host name is one of the daemon's. Other names are refused: a foreign page may point its own name at this
+/// machine, and would then have the same origin as the daemon.
 fn is_ours(config: &DaemonConfig, host: &Authority) -> bool {
     let name = host.host();
     if name.eq_ignore_ascii_case("localhost") {
@@ -272,7 +275,7 @@ fn is_ours(config: &DaemonConfig, host: &Authority) -> bool {
     }
     let bare = name.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<IpAddr>() {
-        // A foreign name cannot resolve here: the client used the address itself.
+        // An IP address is safe: the client used the address itself, so no foreign name was resolved.
         return config.listen.ip().is_unspecified()
             || address == config.listen.ip()
             || (address.is_loopback() && config.listen.ip().is_loopback());
@@ -384,7 +387,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_of_somebody_unknown_is_not_waited_for_long() {
+    async fn the_body_of_an_unauthenticated_request_has_a_time_limit() {
         let request = Request::new(Body::from_stream(Never));
         let problem = with_body(request, Duration::from_millis(10)).await;
         let response = problem.unwrap_err().into_response();
@@ -395,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn it_answers_to_its_own_names_alone() {
+    fn only_host_names_of_the_daemon_are_accepted() {
         let config = |listen: &str| DaemonConfig {
             listen: listen.parse().unwrap(),
             hosts: vec!["crawler.example.org".to_owned()],
@@ -419,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_from_elsewhere_changes_nothing() {
+    fn changes_from_pages_of_other_sites_are_refused() {
         let host: Authority = "localhost:8470".parse().unwrap();
         for (name, value, expected) in [
             ("origin", "http://localhost:8470", true),

@@ -1,8 +1,8 @@
 //! Authentication for `/engine`: the user of `[heritrix]`, by HTTP digest authentication (RFC 7616), as Heritrix's clients
 //! expect.
 //!
-//! Only a server that knows the password can check a digest. Therefore tokens, of which only hashes are stored, do not work
-//! here. The algorithm is MD5, since clients of that age know no other. The password is never sent, and the digests travel
+//! Only a server that knows the password can check a digest. Therefore tokens, of which only hashes are stored, do not work here.
+//! The algorithm is MD5, because clients of Heritrix support no other. The password is never sent, and the digests are sent only
 //! within TLS or on loopback.
 
 use std::io;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::access::{Access, Caller, Refusal, Role};
 use crate::config::HeritrixFile;
 
-/// Validity of a challenge. After it the client gets another one, without a new question for the password.
+/// Validity of a challenge in seconds. After it the client gets another one, without asking its user for the password again.
 const NONCE_SECONDS: i64 = 300;
 
 /// Base path of the interface.
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_the_password_is_let_in_for_that_request_alone() {
+    fn an_answer_is_valid_for_its_request_only() {
         let home = tempfile::tempdir().unwrap();
         let account = account(home.path(), "tiger: lily\n").unwrap();
         let access = Access::new(home.path().join("tokens.json")).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_another_daemon_is_asked_for_again() {
+    fn an_answer_to_an_old_challenge_gets_a_new_challenge() {
         let home = tempfile::tempdir().unwrap();
         let before = account(home.path(), "lily").unwrap();
         let account = account(home.path(), "lily").unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_everybody_reads_and_one_that_is_none_are_refused() {
+    fn empty_passwords_and_files_readable_by_others_are_refused() {
         let home = tempfile::tempdir().unwrap();
         assert!(account(home.path(), "\n").is_err());
         #[cfg(unix)]

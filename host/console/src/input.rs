@@ -1,5 +1,5 @@
-//! Extractors for requests that answer errors with a problem document. axum's own answer in plain text, and wait for a body
-//! forever.
+//! Extractors of requests that answer errors with a problem document. The extractors of axum answer in plain text, and wait for a
+//! body without a time limit.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::problem::Problem;
 
-/// Longest time for a body: the largest one on a slow line.
+/// Maximum time to receive a body, enough for the largest one on a slow connection.
 const BODY: Duration = Duration::from_secs(300);
 
 /// A body as raw bytes.
@@ -162,7 +162,7 @@ mod tests {
 
     /// The order of a struct's fields is not part of the API.
     #[test]
-    fn an_array_is_no_object() {
+    fn an_array_in_place_of_an_object_is_refused() {
         let read = serde_json::from_str::<Object<Making>>;
         let Object(made) = read("{\"name\": \"a\"}").unwrap();
         assert!(made.name == "a" && !made.start);

@@ -7,9 +7,9 @@
 //!                    │
 //!        folder, overview, asking, process ─► directories and sockets of jobs
 //! ```
-//! The daemon itself does not crawl. Each job has a process of its own, which continues whatever happens to the daemon. The
-//! daemon gets all information on a job from its directory and its socket. So an upgrade of the daemon stops no crawl, and a
-//! crashed crawl does not affect others.
+//! The daemon itself does not crawl. Each job has a process of its own, which does not depend on the daemon. The daemon gets all
+//! information on a job from the job's directory and socket. So an upgrade of the daemon stops no crawl, and a crashed crawl does
+//! not affect others.
 
 mod config;
 
@@ -85,12 +85,12 @@ use heritrix_account::HeritrixAccount;
 use node::ClusterNode;
 use supervisor::Supervisor;
 
-/// A daemon that listens and does not serve yet.
+/// A daemon that has opened its sockets and does not serve requests yet.
 pub struct Console {
     daemon: Daemon,
     events: Events,
     listener: TcpListener,
-    // Held for its lock, which the system releases with the process.
+    // Kept open for its lock, which the system releases at the end of the process.
     _lock: File,
 }
 
@@ -157,7 +157,7 @@ impl Console {
         let tokens = config.token_file();
         let access = Access::new(tokens.clone()).map_err(failed(&tokens))?;
         let audit = Audit::open(&own).map_err(failed(&own))?;
-        // An invalid file must be found before the daemon announces its address.
+        // Errors in the file must be found before the daemon announces its address.
         let handled = own.join("calendar.json");
         HandledOccurrences::read(&handled).map_err(failed(&handled))?;
         let events = Events::start(&config.checked_webhooks()?, &config.checked_streams()?);
@@ -180,7 +180,7 @@ impl Console {
         let listener = TcpListener::bind(address)
             .await
             .map_err(|source| ConsoleError::Listen { address, source })?;
-        // Last: a daemon that cannot start must not take the node's name.
+        // The daemon joins last, so that a daemon that cannot start does not take the node's name.
         if let Some(cluster) = cluster {
             daemon.node = Some(ClusterNode::join(cluster).await?);
         }
@@ -198,25 +198,25 @@ impl Console {
         self
     }
 
-    /// The address that it listens on.
+    /// Returns the address that the daemon listens on.
     ///
     /// # Errors
-    /// The operating system does not report it.
+    /// The operating system does not report the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves requests and supervises jobs until `ended`. Jobs continue then, unless [`DaemonConfig::end_crawls`] is set. In that
-    /// case it waits for their end.
+    /// Serves requests and supervises jobs until `ended`. Then crawls continue, unless [`DaemonConfig::end_crawls`] is set, in
+    /// which case they are stopped and waited for.
     ///
     /// # Errors
-    /// The calendar's file cannot be read, or certificate or key since [`Console::open`].
+    /// The calendar's file cannot be read, or certificate or key have become unreadable since [`Console::open`].
     pub async fn run(self, ended: impl Future<Output = ()>) -> io::Result<()> {
         let daemon = Arc::new(self.daemon);
         let supervisor = Supervisor::new(daemon.clone())?;
         let supervising = tokio::spawn(supervisor.run());
         let takeovers = tokio::spawn(takeover::keep(daemon.clone()));
-        let telling = tokio::spawn(webhooks::tell(daemon.clone(), self.events));
+        let sending = tokio::spawn(webhooks::send_events(daemon.clone(), self.events));
         let serving = async {
             let serving = server::serve(&daemon, self.listener);
             let mut serving = std::pin::pin!(serving);
@@ -230,11 +230,11 @@ impl Console {
             daemon.closing.send_replace(true);
             served
         };
-        // Crawls end without waiting for answers in progress.
+        // Crawls are ended without waiting for answers in progress.
         let (served, supervised) = tokio::join!(serving, supervising);
         supervised.map_err(io::Error::other)?;
-        telling.await.map_err(io::Error::other)?;
-        // A takeover that has not ended leaves a job that this node's next daemon does not start.
+        sending.await.map_err(io::Error::other)?;
+        // An unfinished takeover would leave a job that this node's next daemon does not start.
         takeovers.abort();
         if let Some(node) = &daemon.node {
             node.leave().await;
@@ -243,7 +243,7 @@ impl Console {
     }
 }
 
-/// Returns `true` if a daemon supervises the jobs of a folder, and so carries out their orders.
+/// Returns `true` if a daemon supervises the jobs of a folder, so that their orders are carried out.
 pub fn is_seen_to(folder: &Path) -> bool {
     let file = folder.join(".opilio").join("lock");
     File::open(file)

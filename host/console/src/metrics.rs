@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_jobs_may_take_is_told_where_it_is_limited() {
+    fn common_limits_have_metrics_if_they_are_set() {
         let limits = CommonLimits {
             bandwidth: Some(125_000),
             ..CommonLimits::default()

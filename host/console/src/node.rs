@@ -1,5 +1,5 @@
-//! This daemon as a node of its cluster: it joins when it starts, renews its session, and leaves when it ends. Its log has what
-//! happens to the cluster.
+//! This daemon as a node of its cluster: it joins at its start, renews its session, and leaves at its end. It logs events of the
+//! cluster.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use utoipa::ToSchema;
 
-/// Time for a list of the nodes. NATS answers within milliseconds, or a server of it has died.
+/// Time limit for a list of the nodes. NATS answers within milliseconds, unless a server has died.
 const LIST_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Time for leaving. After it the session ends by itself, and the name is free when its time to live is over.
+/// Time limit for leaving. After a failure the session ends by itself, and the name is free after the time to live.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The membership of this daemon.
@@ -33,19 +33,19 @@ pub(crate) struct ClusterNode {
 pub struct ListedNode {
     /// Name of the node.
     pub name: String,
-    /// State of its session.
+    /// State of the node's session.
     pub state: NodeState,
-    /// `true` if an operator drains it: its daemon starts no crawls.
+    /// `true` if an operator drains the node: its daemon starts no crawls.
     pub is_drained: bool,
-    /// `true` if it leads: it watches the other nodes.
+    /// `true` if the node is the leader: it observes the other nodes.
     pub is_leader: bool,
-    /// Version of its program.
+    /// Version of the node's program.
     pub version: String,
-    /// Time at which it joined, by its own clock.
+    /// Time at which the node joined, by its own clock.
     pub since: Timestamp,
-    /// Time of its last renewal, by the clock of NATS.
+    /// Time of the last renewal of its session, by the clock of NATS.
     pub renewed: Timestamp,
-    /// Difference of its clock from the clock of NATS, in seconds; positive if its clock is ahead.
+    /// Difference of the node's clock from the clock of NATS, in seconds; positive if the node's clock is ahead.
     pub clock_skew_s: f64,
 }
 
@@ -53,16 +53,16 @@ pub struct ListedNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeState {
-    /// It renews its session, or no other node has noticed its silence yet.
+    /// The node renews its session, or no other node has noticed yet that it does not.
     Live,
-    /// It stopped to renew its session, and another node has noticed that.
+    /// The node does not renew its session, and another node has noticed this.
     Gone,
-    /// It has left.
+    /// The node has left.
     Left,
 }
 
 impl ClusterNode {
-    /// Joins the cluster, which is created if there is none.
+    /// Joins the cluster, and creates it if it does not exist.
     pub(crate) async fn join(config: ClusterConfig) -> Result<ClusterNode, ClusterError> {
         let node = config.node.clone();
         let connection = ClusterConnection::open(config).await?;
@@ -78,7 +78,7 @@ impl ClusterNode {
         })
     }
 
-    /// Its name.
+    /// Returns the node's name.
     pub(crate) fn name(&self) -> &str {
         &self.cluster.config().node
     }
@@ -98,7 +98,7 @@ impl ClusterNode {
         self.member.status().borrow().clone()
     }
 
-    /// Returns `true` if an operator drains it.
+    /// Returns `true` if an operator drains the node.
     pub(crate) fn is_drained(&self) -> bool {
         self.member.status().borrow().is_drained
     }
@@ -146,7 +146,7 @@ impl ListedNode {
     }
 }
 
-/// All nodes as the cluster has them, by name.
+/// Returns the cluster's overviews of all nodes, by name.
 ///
 /// # Errors
 /// NATS fails, or does not answer.
@@ -154,7 +154,7 @@ pub(crate) async fn overviews(cluster: &Cluster) -> Result<Vec<NodeOverview>, Cl
     answer_of(cluster.nodes()).await
 }
 
-/// The crawls of which nodes take parts over, by node.
+/// Returns the crawls whose parts nodes take over, by node.
 ///
 /// # Errors
 /// NATS fails, or does not answer.
@@ -196,7 +196,7 @@ impl From<NodeOverview> for ListedNode {
 }
 
 impl NodeState {
-    /// Its name in the API.
+    /// Returns the state's name in the API.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

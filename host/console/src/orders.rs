@@ -1,5 +1,5 @@
-//! `orders.json` in a job's directory: the orders of operators for the job. They outlive the daemon. The command line writes
-//! them too, so that a daemon begins the jobs that an operator ordered.
+//! `orders.json` in a job's directory: the orders of operators for the job. They outlive the daemon. The command line also writes
+//! them, so that a daemon starts the jobs that an operator has ordered to crawl.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,14 +14,14 @@ const FILE: &str = "orders.json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Orders {
-    /// `true` if it is to crawl.
+    /// `true` if the job is ordered to crawl.
     pub crawl: bool,
-    /// `true` if it was stopped while its process was starting. The daemon stops the process as soon as it accepts commands.
+    /// `true` if the job was stopped while its process was starting. The daemon stops the process as soon as it accepts commands.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_pending: bool,
-    /// Time of that order.
+    /// Time of the order.
     pub since: Timestamp,
-    /// The user who gave it.
+    /// User who gave the order.
     pub by: String,
     /// Consecutive deaths of its process.
     #[serde(default)]
@@ -29,25 +29,25 @@ pub struct Orders {
     /// Earliest time of a restart.
     #[serde(default)]
     pub not_before: Option<Timestamp>,
-    /// Time before which it is not started. Until then it takes no place among the concurrent crawls.
+    /// Time before which the job is not started. Until then it does not count among the concurrent crawls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
-    /// Time at which its last process was begun, to know whether that has reported.
+    /// Time at which its last process was started. A process record with an earlier time is of another process.
     #[serde(default)]
     pub begun: Option<Timestamp>,
-    /// `true` if it is paused by its closed window, not by an operator.
+    /// `true` if the job is paused because its crawl window is closed, not by an operator.
     #[serde(default)]
     pub window_closed: bool,
-    /// `true` if an operator has paused it. Each of its processes begins paused, until an operator resumes it.
+    /// `true` if an operator has paused the job. Each of its processes begins paused, until an operator resumes the job.
     #[serde(default)]
     pub paused: bool,
-    /// The reason why it is not restarted any more.
+    /// Reason for which the job is no longer restarted.
     #[serde(default)]
     pub gave_up: Option<String>,
 }
 
 impl Orders {
-    /// Orders to crawl, or not to.
+    /// Creates an order to crawl, or not to crawl.
     pub fn new(crawl: bool, by: &str) -> Orders {
         Orders {
             crawl,
@@ -64,19 +64,19 @@ impl Orders {
         }
     }
 
-    /// Takes the order to crawl away. Returns the orders as they are then, for [`Orders::give_back`]; `None` if the job was not
-    /// ordered to crawl, for instance because somebody has just stopped it.
+    /// Withdraws the order to crawl. Returns the changed orders, for [`Orders::give_back`]; `None` if the job was not ordered to
+    /// crawl, for instance because another operator has just stopped it.
     pub(crate) fn withdraw(&mut self) -> Option<Orders> {
         std::mem::take(&mut self.crawl).then(|| self.clone())
     }
 
-    /// Gives the order to crawl back that a stop took away, because that stop was refused. Orders that somebody has changed
-    /// meanwhile stay, and so do those that the stop had not changed.
+    /// Restores the order to crawl that a stop has withdrawn, because the job refused the stop. Orders stay as they are if they
+    /// were changed meanwhile, or if the stop had withdrawn nothing.
     pub(crate) fn give_back(&mut self, withdrawn: Option<&Orders>) {
         let Some(withdrawn) = withdrawn else {
             return;
         };
-        // The supervisor notes these while the process runs.
+        // The supervisor changes these while the process runs.
         let unchanged = Orders {
             deaths: self.deaths,
             window_closed: self.window_closed,
@@ -87,10 +87,10 @@ impl Orders {
         }
     }
 
-    /// Reads the orders for the job in this directory; `None` if there were never any.
+    /// Reads the orders for the job in this directory; `None` if no order was ever given.
     ///
     /// # Errors
-    /// They cannot be read, or are invalid.
+    /// The orders cannot be read, or are invalid.
     pub fn read(job: &Path) -> io::Result<Option<Orders>> {
         match fs::read(job.join(FILE)) {
             Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
@@ -110,7 +110,7 @@ impl Orders {
     /// Writes the orders. The caller must have locked them before reading.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The orders cannot be written.
     pub fn write(&self, job: &Path) -> io::Result<()> {
         crate::own_file::write(&job.join(FILE), &serde_json::to_vec_pretty(self)?)
     }
@@ -121,9 +121,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_comes_back_only_if_nobody_has_changed_it_since() {
+    fn an_order_is_restored_only_if_it_was_not_changed_since() {
         let ordered = Orders::new(true, "lena");
-        let comes_back = |change: fn(&mut Orders)| {
+        let is_restored = |change: fn(&mut Orders)| {
             let mut orders = ordered.clone();
             let withdrawn = orders.withdraw();
             assert!(!orders.crawl);
@@ -131,17 +131,17 @@ mod tests {
             orders.give_back(withdrawn.as_ref());
             orders.crawl
         };
-        assert!(comes_back(|_| {}));
-        // The supervisor noted something about the process.
-        assert!(comes_back(|orders| orders.deaths = 1));
-        assert!(comes_back(|orders| orders.window_closed = true));
+        assert!(is_restored(|_| {}));
+        // The supervisor has recorded something about the process.
+        assert!(is_restored(|orders| orders.deaths = 1));
+        assert!(is_restored(|orders| orders.window_closed = true));
         // Another operator stopped the job, or the daemon gave it up.
-        assert!(!comes_back(|orders| *orders = Orders::new(false, "omar")));
-        assert!(!comes_back(|orders| orders.stop_pending = true));
-        assert!(!comes_back(
+        assert!(!is_restored(|orders| *orders = Orders::new(false, "omar")));
+        assert!(!is_restored(|orders| orders.stop_pending = true));
+        assert!(!is_restored(
             |orders| orders.gave_up = Some("it died".to_owned())
         ));
-        // Somebody else had stopped it before.
+        // Another operator had stopped the job before.
         let mut stopped = Orders::new(false, "omar");
         let withdrawn = stopped.withdraw();
         stopped.give_back(withdrawn.as_ref());

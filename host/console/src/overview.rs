@@ -1,6 +1,6 @@
 //! The overview of all jobs, refreshed once a second for all its readers.
 //!
-//! Jobs without a process are known from their files, which are read again after a change. Only those that crawl are asked.
+//! The state of jobs without a process is read from their files, again after each change. Only running jobs are asked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,10 +25,10 @@ use crate::orders::Orders;
 use crate::process::{Alive, is_alive, may_be_on_its_way};
 use crate::window::{self, Window};
 
-/// Longest wait for the status of a job. A busier one shows its last status.
+/// Maximum wait for the status of a job. If a job takes longer, its last status is shown.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Minimum span of a rate, so that rates do not jump.
+/// Minimum time over which a rate is computed, so that rates do not jump.
 const RATE_SPAN: Duration = Duration::from_secs(4);
 
 /// Overview of a job.
@@ -87,29 +87,30 @@ pub(crate) struct KnownJob {
 /// All jobs, by name.
 pub(crate) type Jobs = BTreeMap<String, KnownJob>;
 
-/// Looks at the jobs of a folder periodically.
+/// Examines the jobs of a folder periodically.
 pub(crate) struct Watcher {
     folder: Folder,
-    /// Crawl windows; `None` outside a daemon, which alone knows them.
+    /// Crawl windows; `None` outside a daemon, because only the daemon has them.
     windows: Option<Arc<Vec<Window>>>,
-    /// Free space below which no job begins.
+    /// Free space below which no job is started.
     disk_free: Option<u64>,
     clock: Clock,
     read: BTreeMap<String, JobFiles>,
-    /// The error of the last look at the folder.
+    /// Error of the last examination of the folder.
     problem: Option<String>,
 }
 
-/// Age from which a new write changes a file's time. File systems count in ticks of milliseconds up to two seconds.
+/// Age of a file's time from which a further write is sure to change it. The clock ticks of file systems are milliseconds to two
+/// seconds long.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// The reason that keeps a job from crawling, apart from its own pauses and the number of places.
+/// Reason for which a job does not start, besides pauses and the maximum number of concurrent crawls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StartBlocker {
     Nothing,
     Window,
     Disk,
-    /// Only another process knows.
+    /// Not known to this process.
     Unknown,
 }
 
@@ -117,7 +118,7 @@ enum StartBlocker {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     written: SystemTime,
-    /// `true` if it is so old that a new write changes the time.
+    /// `true` if the time is so old that a further write is sure to change it.
     is_settled: bool,
 }
 
@@ -134,7 +135,7 @@ struct JobFiles {
     /// Number of alerts stored by its last process.
     alerts: u64,
     status: Option<Arc<Status>>,
-    /// Process, time, URIs and bytes at an earlier look, from which rates are computed.
+    /// Process, time, URIs and bytes at an earlier examination, from which rates are computed.
     before: Option<(u32, Instant, u64, u64)>,
     rates: (f64, f64),
 }
@@ -156,15 +157,15 @@ impl Watcher {
         }
     }
 
-    /// The error of the last look at the folder of jobs; `None` if it succeeded.
+    /// Returns the error of the last examination of the folder of jobs; `None` if it succeeded.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// Looks at all jobs.
+    /// Examines all jobs.
     pub(crate) async fn look(&mut self) -> Jobs {
         let (folder, mut before) = (self.folder.clone(), std::mem::take(&mut self.read));
-        let looked = tokio::task::spawn_blocking(move || {
+        let examined = tokio::task::spawn_blocking(move || {
             let (names, problem) = match folder.names() {
                 Ok(names) => (names, None),
                 Err(problem) => (Vec::new(), Some(chain(&problem))),
@@ -172,7 +173,7 @@ impl Watcher {
             let read = names.into_iter().map(|name| {
                 let directory = folder.path().join(&name);
                 let mut read = before.remove(&name).unwrap_or_default();
-                read.again(&directory);
+                read.read_changed_files(&directory);
                 let alive = is_alive(
                     &directory,
                     read.orders.as_ref(),
@@ -183,10 +184,10 @@ impl Watcher {
             });
             (read.collect::<BTreeMap<_, _>>(), problem)
         });
-        let (mut looked, problem) = looked
+        let (mut examined, problem) = examined
             .await
             .unwrap_or_else(|panic| (BTreeMap::new(), Some(panic.to_string())));
-        // Logged once, not at every look.
+        // Logged once, not at every examination.
         if let Some(problem) = problem
             .as_ref()
             .filter(|it| self.problem.as_ref() != Some(it))
@@ -195,7 +196,7 @@ impl Watcher {
         }
         self.problem = problem;
         let mut asking = JoinSet::new();
-        for (name, (directory, _, alive)) in &looked {
+        for (name, (directory, _, alive)) in &examined {
             if *alive == Alive::Yes {
                 let (name, directory) = (name.clone(), directory.clone());
                 asking.spawn(async move {
@@ -212,11 +213,11 @@ impl Watcher {
         let now = self.clock.now();
         let is_disk_low = is_disk_low(self.folder.path(), self.disk_free);
         let mut jobs = Jobs::new();
-        for (name, (directory, read, alive)) in &mut looked {
+        for (name, (directory, read, alive)) in &mut examined {
             match (*alive, statuses.remove(name).flatten()) {
-                (Alive::Yes, Some(status)) => read.seen(status),
+                (Alive::Yes, Some(status)) => read.record_status(status),
                 (Alive::Yes, None) => {}
-                // Its answers from the time when it took commands show that it has begun.
+                // `before` is kept: earlier answers of the process show that it has begun.
                 (Alive::Silent, _) => (read.status, read.rates) = (None, (0.0, 0.0)),
                 _ => (read.status, read.before, read.rates) = (None, None, (0.0, 0.0)),
             }
@@ -238,7 +239,7 @@ impl Watcher {
             };
             jobs.insert(name.clone(), known);
         }
-        self.read = looked
+        self.read = examined
             .into_iter()
             .map(|(name, (_, read, _))| (name, read))
             .collect();
@@ -247,8 +248,8 @@ impl Watcher {
 }
 
 impl JobFiles {
-    /// Reads the files that were written since.
-    fn again(&mut self, directory: &Path) {
+    /// Reads the files that have changed since they were last read.
+    fn read_changed_files(&mut self, directory: &Path) {
         let now = SystemTime::now();
         let stamp = |file: &str| {
             let metadata = fs::metadata(directory.join(file)).ok()?;
@@ -296,7 +297,7 @@ impl JobFiles {
             });
         }
         if is_old(3) {
-            // A damaged file starts again when the job resumes, and hides nothing else of the job.
+            // A damaged file of alerts is replaced when the job resumes, and is not an error of the job.
             let kept = kept_alerts(directory).unwrap_or_default();
             self.alerts = open(&kept);
         }
@@ -306,7 +307,7 @@ impl JobFiles {
         self.stamps = stamps;
     }
 
-    fn seen(&mut self, status: Status) {
+    fn record_status(&mut self, status: Status) {
         let (pid, now) = (status.pid.unwrap_or_default(), Instant::now());
         match self.before {
             Some((before, at, uris, bytes)) if before == pid => {
@@ -373,7 +374,7 @@ impl JobFiles {
         }
     }
 
-    /// Returns `true` if a process that takes no commands took some before, or has reported its end.
+    /// Returns `true` if a process that accepts no commands has answered before, or has recorded its end.
     fn is_ending(&self) -> bool {
         self.process_record.as_ref().is_some_and(|process_record| {
             let is_new = |orders: &Orders| orders.begun > Some(process_record.began);
@@ -397,7 +398,7 @@ impl JobFiles {
             (Alive::Yes, Some(status)) => {
                 let state = status.state;
                 let closed = self.orders.as_ref().is_some_and(|it| it.window_closed);
-                // For a job run without the daemon the window has no meaning.
+                // A job that runs without the daemon does not depend on the window.
                 let waits = closed && state != JobState::Running;
                 let why = waits.then(|| "the crawl window is closed".to_owned());
                 return (state, why);
@@ -415,7 +416,8 @@ impl JobFiles {
             if let Some(why) = &orders.gave_up {
                 return (JobState::Failed, Some(why.clone()));
             }
-            // The files of its process count once that has begun as ordered. The supervisor may see it a moment later.
+            // The record of the process is used only if that process began after the order. The supervisor may notice its death
+            // later.
             let process_record = self.process_record.as_ref();
             let has_begun =
                 |begun| process_record.is_some_and(|process_record| process_record.began >= begun);
@@ -423,7 +425,7 @@ impl JobFiles {
                 Some(begun) if orders.crawl && has_begun(begun) && ended.is_none() => {
                     return (JobState::Waiting, Some("the process died".to_owned()));
                 }
-                // Later the process is not expected any more, even if no daemon takes note of that.
+                // After that time the process counts as ended, even if no daemon records it.
                 Some(begun)
                     if orders.stop_pending
                         && !has_begun(begun)
@@ -449,13 +451,13 @@ impl JobFiles {
     }
 }
 
-/// The state of a job that was stopped while its process was starting.
+/// Returns the state of a job that was stopped while its process was starting.
 fn stops() -> (JobState, Option<String>) {
     let why = "the job stops as soon as its process accepts commands";
     (JobState::Ending, Some(why.to_owned()))
 }
 
-/// The error in a job's `job.json`, with advice.
+/// Formats the error in a job's `job.json`, with advice.
 fn unreadable(problem: &JobError) -> String {
     let message = chain(problem);
     match problem {
@@ -468,12 +470,12 @@ fn unreadable(problem: &JobError) -> String {
     }
 }
 
-/// Number of alerts in effect that nobody has acknowledged.
+/// Returns the number of active alerts that are not acknowledged.
 fn open(alerts: &[Alert]) -> u64 {
     alerts.iter().filter(|alert| alert.is_open()).count() as u64
 }
 
-/// The reason why a job that is to begin waits.
+/// Returns the reason for which an ordered job waits.
 fn waits(orders: &Orders, holds: StartBlocker) -> String {
     if let Some(at) = orders.start_at.filter(|at| *at > Timestamp::now()) {
         return format!("the job starts at {at:.0}");
@@ -522,14 +524,14 @@ fn status_of(directory: &Path) -> Option<Status> {
     found.filter(|status| status.pid.is_some())
 }
 
-/// The overview of all jobs of a folder at one moment.
+/// Returns the current overview of all jobs of a folder.
 pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
     let jobs = Watcher::new(folder.clone(), None, None, Clock::default())
         .look()
         .await;
     let mut jobs: Vec<_> = jobs.into_values().map(|known| known.overview).collect();
     if !is_seen_to(folder.path()) {
-        // Without a daemon no job gets a place or is restarted.
+        // Without a daemon no job is started or restarted.
         let waiting = |job: &&mut JobOverview| job.state == JobState::Waiting;
         for job in jobs.iter_mut().filter(waiting) {
             job.ended_why = Some("waiting for the daemon; start it with opilio serve".to_owned());
@@ -544,7 +546,7 @@ mod tests {
 
     /// A pause and its end within one tick of the file system's clock.
     #[test]
-    fn what_is_written_twice_at_a_time_is_read_twice() {
+    fn files_that_change_twice_within_a_clock_tick_are_read_twice() {
         let dir = tempfile::tempdir().unwrap();
         let moment = SystemTime::now();
         let mut read = JobFiles::default();
@@ -556,13 +558,13 @@ mod tests {
                 .write(true)
                 .open(dir.path().join("orders.json"));
             file.unwrap().set_modified(moment).unwrap();
-            read.again(dir.path());
+            read.read_changed_files(dir.path());
             assert_eq!(read.orders.as_ref().map(|it| it.paused), Some(is_paused));
         }
     }
 
     #[test]
-    fn a_job_stopped_while_its_process_was_starting_is_ending_and_not_for_ever() {
+    fn a_job_stopped_while_starting_is_ending_for_a_limited_time() {
         let state = |alive, begun: Option<Timestamp>| {
             let mut orders = Orders::new(false, "ada");
             orders.stop_pending = true;
@@ -576,7 +578,7 @@ mod tests {
         let now = Some(Timestamp::now());
         assert_eq!(state(Alive::No, now), JobState::Ending);
         assert_eq!(state(Alive::Silent, now), JobState::Ending);
-        // It has not come, and no daemon has noticed.
+        // The process has not locked its job, and no daemon has recorded this.
         let long_ago = Some(Timestamp::UNIX_EPOCH);
         assert_eq!(state(Alive::No, long_ago), JobState::New);
         assert_eq!(state(Alive::No, None), JobState::New);

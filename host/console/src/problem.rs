@@ -156,7 +156,7 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let (retry_after, challenge) = (self.retry_after, self.challenge.clone());
         let kind = HeaderValue::from_static("application/problem+json");
-        // For the audit log, which only sees responses.
+        // The audit log reads the detail from the response.
         let message = ProblemDetail(self.detail.clone());
         let mut response = (status, Json(self)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, kind);

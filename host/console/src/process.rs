@@ -1,4 +1,4 @@
-//! The process of a job. It outlives the process that began it, and its state is known from the job's directory.
+//! The process of a job. It outlives the process that started it. Its state is determined from the job's directory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,55 +10,55 @@ use opilio_crawl::{ProcessEnd, ProcessRecord, Share, stays_inside};
 
 use crate::orders::Orders;
 
-/// Output of the processes of a job, in its directory.
+/// File in the job's directory with the output of its processes.
 pub const PROCESS_LOG: &str = "process.log";
 
 /// Beginning of the line before each process's output, followed by the time.
 const BEGUN: &str = "== begun at ";
 
-/// Size from which a new file is begun.
+/// Size from which the output continues in a new file.
 const OUTPUT_BYTES_MAX: u64 = 4 << 20;
 
-/// Longest time between the begin of a process and its lock on the job: it loads its plugins before.
+/// Maximum time from the start of a process to its lock on the job. It loads its plugins before it locks the job.
 const ON_ITS_WAY_MAX: SignedDuration = SignedDuration::from_secs(60);
 
-/// Bytes shown of the end of a process's output.
+/// Bytes that are shown from the end of a process's output.
 const TAIL_BYTES: u64 = 2_000;
 
 /// The state of a job's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alive {
-    /// The process takes commands.
+    /// The process accepts commands.
     Yes,
-    /// A process holds the job and takes no commands: it begins or ends.
+    /// A process has locked the job but accepts no commands: it is starting or ending.
     Silent,
     /// There is no process.
     No,
 }
 
-/// A job that is ordered to crawl, for a stop.
+/// State of a job that is ordered to crawl, as a stop needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopTarget {
-    /// It waits for its start or its restart. Without its order it does not start.
+    /// The job waits for its start or restart. It does not start if the order is withdrawn.
     Waiting,
-    /// Its process is starting, and is to be stopped as soon as it accepts commands.
+    /// The process is starting, and must be stopped as soon as it accepts commands.
     Starting,
-    /// Its process accepts commands.
+    /// The process accepts commands.
     Running,
-    /// Its process has died, has ended or is ending. Without its order it does not restart.
+    /// The process has died, has ended or is ending. It is not restarted if the order is withdrawn.
     Ended,
 }
 
-/// Begins a crawl in a process of its own, which outlives this one.
+/// Starts a crawl in a process of its own, which outlives this one.
 ///
 /// # Errors
-/// The process cannot be begun.
+/// The process cannot be started.
 pub fn begin(program: &Path, job: &Path) -> io::Result<Child> {
     begin_with(program, job, &[])
 }
 
-/// Begins a crawl with at most this share of the common limits. If it is paused, nothing is fetched until an operator resumes
-/// it.
+/// Starts a crawl with at most this share of the common limits. If `is_paused` is set, nothing is fetched until an operator resumes
+/// the job.
 pub(crate) fn begin_with_share(
     program: &Path,
     job: &Path,
@@ -87,13 +87,13 @@ fn begin_with(program: &Path, job: &Path, flags: &[String]) -> io::Result<Child>
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output);
-    // Signals to the process that begins it, as by Ctrl-C in a terminal, must not reach the crawl.
+    // A separate process group: signals to the starting process, as by Ctrl-C in a terminal, must not reach the crawl.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command.spawn()
 }
 
-/// Opens the output file for a process that begins now.
+/// Opens the output file for a process that is about to start.
 fn output(job: &Path) -> io::Result<File> {
     let file = output_file(job);
     if fs::metadata(&file).is_ok_and(|now| now.len() > OUTPUT_BYTES_MAX) {
@@ -108,7 +108,7 @@ fn output_file(job: &Path) -> PathBuf {
     job.join(PROCESS_LOG)
 }
 
-/// The end of the last process's output, without that of earlier ones.
+/// Returns the end of the last process's output, without output of earlier processes.
 pub fn last_words(job: &Path) -> String {
     let read = || -> io::Result<String> {
         stays_inside(job, &output_file(job))?;
@@ -127,23 +127,23 @@ pub fn last_words(job: &Path) -> String {
     read().unwrap_or_default()
 }
 
-/// Returns `true` if a job that is to crawl has no process: none was begun for it, or it has died. A process that only reads the
-/// job does not count, although it holds the job's lock.
+/// Returns `true` if a job that is ordered to crawl has no process, because none was started or it has died. A process that only
+/// reads the job does not count, although it has locked the job.
 pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
     let process_record = ProcessRecord::read(job).ok().flatten();
     let alive = is_alive(job, Some(orders), process_record.as_ref());
     !is_unreported(orders, process_record.as_ref()) && matches!(alive, Ok(Alive::No))
 }
 
-/// Returns `true` if a process was begun for a job and has not reported yet.
+/// Returns `true` if a process was started for a job and has not written its process record yet.
 pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
     is_unreported(orders, ProcessRecord::read(job).ok().flatten().as_ref())
 }
 
-/// Returns `true` if a process that was begun at this time, and of which nothing is known since, may still take its job.
+/// Returns `true` if a process that was started at the time `begun`, and has written nothing since, may still lock its job.
 pub(crate) fn may_be_on_its_way(begun: Timestamp, now: Timestamp) -> bool {
     let since = begun.duration_until(now);
-    // A clock that was put back must not make it last.
+    // A negative time means that the clock was set back.
     !since.is_negative() && since < ON_ITS_WAY_MAX
 }
 
@@ -152,13 +152,12 @@ fn is_unreported(orders: &Orders, process_record: Option<&ProcessRecord>) -> boo
     orders.begun.is_some_and(|begun| reported < Some(begun))
 }
 
-/// Determines what a stop has to do with a job that is ordered to crawl. The caller has locked the orders, so that no process is
-/// begun meanwhile.
+/// Determines the state of a job that is to be stopped. The caller has locked the orders, so that no process is started meanwhile.
 pub(crate) fn stop_target(job: &Path, orders: &Orders) -> StopTarget {
     let process_record = ProcessRecord::read(job).ok().flatten();
     let process_record = process_record.as_ref();
     let has_ended = process_record.is_some_and(|process_record| process_record.ended.is_some());
-    // A lock that cannot be checked may be that of a process.
+    // If the lock cannot be checked, a process may hold it.
     let alive = is_alive(job, Some(orders), process_record).unwrap_or(Alive::Silent);
     match alive {
         Alive::Yes => StopTarget::Running,
@@ -171,7 +170,7 @@ pub(crate) fn stop_target(job: &Path, orders: &Orders) -> StopTarget {
     }
 }
 
-/// The end of the process last begun for a job. `None` if it has not ended, or was not begun.
+/// Returns the end of the process that was last started for a job. `None` if it has not ended, or none was started.
 pub(crate) fn end_of_begun<'c>(
     orders: &Orders,
     process_record: Option<&'c ProcessRecord>,
@@ -183,7 +182,7 @@ pub(crate) fn end_of_begun<'c>(
         .as_ref()
 }
 
-/// Determines from its directory whether a process runs a job.
+/// Determines from a job's directory whether a process runs the job.
 pub(crate) fn is_alive(
     job: &Path,
     orders: Option<&Orders>,
@@ -195,8 +194,8 @@ pub(crate) fn is_alive(
     if !opilio_crawl::is_held(job)? {
         return Ok(Alive::No);
     }
-    // A holder that is not the last process of the job only reads it, unless it is one that was begun and has not reported yet. The
-    // last process may hold it after its end: it still writes reports.
+    // The holder of the lock crawls if it was started and has no process record yet, or if the last process record names it. The
+    // latter may hold the lock after its recorded end, while it writes reports. Any other holder only reads the job.
     let begins = orders.is_some_and(|orders| {
         (orders.crawl || orders.stop_pending) && is_unreported(orders, process_record)
     });
@@ -213,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_words_are_those_of_the_last_process_alone() {
+    fn only_output_of_the_last_process_is_returned() {
         let job = tempfile::tempdir().unwrap();
         assert_eq!(last_words(job.path()), "");
         let mut first = output(job.path()).unwrap();
@@ -223,7 +222,7 @@ mod tests {
         assert_eq!(last_words(job.path()), "");
         writeln!(second, "one\ntwo").unwrap();
         assert_eq!(last_words(job.path()), "one\ntwo");
-        // Of a long output only the end.
+        // Only the end of a long output is returned.
         let long = "x".repeat(TAIL_BYTES as usize);
         writeln!(second, "{long}\nthree").unwrap();
         let words = last_words(job.path());
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_a_killed_job_is_not_taken_for_its_process() {
+    fn a_reader_of_a_killed_job_does_not_count_as_its_process() {
         let job = tempfile::tempdir().unwrap();
         let mut process_record = ProcessRecord::begin(job.path(), Default::default()).unwrap();
         assert!(matches!(
@@ -246,13 +245,13 @@ mod tests {
             is_alive(job.path(), None, Some(&process_record)).unwrap(),
             Alive::Silent
         ));
-        // The process that crawled was another one. It was killed, so its record has no end.
+        // The crawl ran in another process. It was killed, so its record has no end.
         process_record.pid = 0;
         assert!(matches!(
             is_alive(job.path(), None, Some(&process_record)).unwrap(),
             Alive::No
         ));
-        // Another process was begun since, and has not reported yet.
+        // Another process was started since, and has not written its record yet.
         let mut orders = Orders::new(true, "anna");
         orders.begun = Some(Timestamp::now());
         assert!(matches!(
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_takes_long_is_not_expected_any_more() {
+    fn a_process_may_lock_its_job_within_a_minute() {
         let begun = Timestamp::UNIX_EPOCH;
         for (second, expected) in [(-1, false), (0, true), (59, true), (60, false)] {
             let now = Timestamp::from_second(second).unwrap();
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_finds_a_job_that_waits_whoever_holds_its_lock() {
+    fn a_stop_finds_a_waiting_job_even_if_a_reader_has_locked_it() {
         let home = tempfile::tempdir().unwrap();
         let job = home.path();
         let mut orders = Orders::new(true, "anna");
@@ -285,19 +284,19 @@ mod tests {
             assert_eq!(is_awaited(job, orders), is_expected);
         };
         check(&orders, StopTarget::Waiting, true);
-        // Another request reads the job, or a hand-over of its files holds it.
+        // Another request reads the job, or a hand-over of its files has locked it.
         let reader = opilio_crawl::hold(job).unwrap();
         check(&orders, StopTarget::Waiting, true);
-        // The daemon begins a process, which waits for the lock.
+        // The daemon starts a process, which waits for the lock.
         orders.begun = Some(Timestamp::now());
         check(&orders, StopTarget::Starting, false);
         drop(reader);
         check(&orders, StopTarget::Starting, false);
-        // The process has the job and accepts no commands yet. The lock names this process, as the record does.
+        // The process has locked the job and accepts no commands yet. Lock and record both name this process.
         let mut process_record = ProcessRecord::begin(job, Default::default()).unwrap();
         let process = opilio_crawl::hold(job).unwrap();
         check(&orders, StopTarget::Starting, false);
-        // It ends: its record says so before it gives the lock back.
+        // The process ends. It writes its end to its record before it releases the lock.
         process_record
             .end(job, Default::default(), &opilio_crawl::End::Finished)
             .unwrap();
@@ -307,7 +306,7 @@ mod tests {
         // A process that was killed.
         ProcessRecord::begin(job, Default::default()).unwrap();
         check(&orders, StopTarget::Ended, true);
-        // It rests before its restart.
+        // The job waits for its restart.
         orders.begun = None;
         check(&orders, StopTarget::Waiting, true);
     }

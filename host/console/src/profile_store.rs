@@ -42,7 +42,7 @@ const LIST: &str = "versions.jsonl";
 /// Longest reason of a change, in characters.
 const REASON_CHARS_MAX: usize = 1_000;
 
-/// Longest time for the search of the shortest difference. After it the difference is longer than it could be.
+/// Maximum time of the search for the shortest difference. After it, a longer difference is returned.
 const COMPARE_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Unchanged lines around a difference.
@@ -106,7 +106,7 @@ pub struct StoredProfile {
 pub struct ChangeNote<'n> {
     /// User.
     pub by: &'n str,
-    /// Reason; a blank one counts as none.
+    /// Reason; an empty or blank text counts as a missing one.
     pub reason: Option<&'n str>,
 }
 
@@ -117,13 +117,13 @@ pub enum ExpectedProfile<'e> {
     Missing,
     /// The profile exists, and its newest version has this tag: see [`StoredProfile::tag`].
     Tag(&'e str),
-    /// Any.
+    /// Any state.
     Any,
 }
 
 impl StoredProfile {
-    /// A tag that differs for each version and text. Clients send it with a change, so that nobody overwrites what they have not
-    /// seen.
+    /// Returns a tag that differs for each version and text. Clients send it with a change, so that they do not overwrite a version
+    /// that they have not read.
     pub fn tag(&self) -> String {
         let hash = Sha256::digest(self.text.as_bytes());
         format!("{}-{}", self.version, HEXLOWER.encode(&hash[..8]))
@@ -175,7 +175,7 @@ impl ProfileStore {
     /// # Errors
     /// Its file cannot be read, is not a text, or is a link out of the folder.
     pub fn find(&self, name: &str) -> Result<Option<StoredProfile>> {
-        // Looked up in the list: no name can lead elsewhere.
+        // The name is looked up in the list, so it cannot lead to another folder.
         if !self.names().iter().any(|known| known == name) {
             return Ok(None);
         }
@@ -209,10 +209,10 @@ impl ProfileStore {
         self.find(name)?.ok_or_else(|| self.unknown(name))
     }
 
-    /// The same, for a job: the version is written down, so that its text stays available.
+    /// Returns the newest version of a profile for a job. The version is recorded, so that its text stays available.
     ///
     /// # Errors
-    /// The profile does not exist, or cannot be read. A store that cannot be written does not matter.
+    /// The profile does not exist, or cannot be read. It is not an error if the store cannot be written.
     pub fn get_for_job(&self, name: &str) -> Result<StoredProfile> {
         let found = self.get(name)?;
         if is_name(name)
@@ -359,7 +359,7 @@ impl ProfileStore {
             None => self.recorded(name)?.last().map_or(1, |it| it.number + 1),
         };
         let file = self.folder.join(format!("{name}.toml"));
-        // The list comes last: after a sudden death before it, the text counts as changed by other means.
+        // The list is written last. After a crash before that, the text counts as changed by other means.
         self.keep_text(name, version, text)?;
         write(&file, text)?;
         self.record(
@@ -404,7 +404,7 @@ impl ProfileStore {
         }
     }
 
-    /// The versions that are written down.
+    /// Returns the recorded versions.
     fn recorded(&self, name: &str) -> Result<Vec<ProfileVersion>> {
         if !is_name(name) {
             return Ok(Vec::new());
@@ -415,14 +415,14 @@ impl ProfileStore {
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(problem) => return Err(ProfileStoreError::Unreadable { file, problem }),
         };
-        // A half-written last line of a killed process is skipped.
+        // An incomplete last line, left by a killed process, is skipped.
         let lines = text
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok());
         Ok(lines.collect())
     }
 
-    /// Writes down the version of a file that was changed by other means.
+    /// Records the version of a file that was changed by other means.
     fn record_file(&self, found: &StoredProfile) -> Result<()> {
         let recorded = self.recorded(&found.name)?;
         if recorded
@@ -439,7 +439,7 @@ impl ProfileStore {
         let file = self.of(name).join(LIST);
         let write = || {
             let mut line = serde_json::to_vec(version)?;
-            // An incomplete last line must not swallow this one.
+            // The new line must not be appended to an incomplete one.
             let is_torn = fs::read(&file).is_ok_and(|it| it.last().is_some_and(|it| *it != b'\n'));
             if is_torn {
                 line.insert(0, b'\n');

@@ -1,5 +1,6 @@
-//! Settings that reach beyond the crawl: a token for crawling must not run programs, read files or contact other servers.
-//! Components of registries are only for admins: they are foreign code, and this machine would send requests to any registry.
+//! Settings that reach beyond the crawl. With a token for crawling it must not be possible to run programs, read files or contact
+//! other servers. Components of registries are only for admins, because they are foreign code, and because this machine would send
+//! requests to any registry.
 //!
 //! The administrator of the machine may put such settings into a profile of the store. Over the API they can then be kept or
 //! removed, but not changed.
@@ -45,7 +46,7 @@ const OUTSIDE: [&[&str]; 27] = [
 /// Keys of a plugin's table that decide which component is loaded.
 const COMPONENT_KEYS: [&str; 4] = ["component", "sha256", "insecure", "watch"];
 
-/// Remedy for settings that nobody may write over the API.
+/// Remedy for settings that cannot be changed over the API.
 const BY_FILE: &str = "ask an administrator of the machine to save the profile with `opilio profile save`, and use it by name";
 
 /// Remedy for plugins of registries.
@@ -57,13 +58,13 @@ struct Reach {
     /// Its name, such as `archive.on-close`.
     setting: String,
     value: Value,
-    /// The condition of its override; null outside of overrides.
+    /// The conditions of the override with the setting; null outside of overrides.
     matching: Value,
     is_of_registry: bool,
 }
 
-/// Refuses settings that reach beyond the crawl, except those of `beside`: a text of the store that the new text replaces or
-/// copies. No registry is contacted and no file is read.
+/// Refuses settings that reach beyond the crawl, except those of the profile `beside`: a text of the store that the new text
+/// replaces or copies. No registry is contacted and no file is read.
 pub(crate) fn check(text: &str, beside: Option<&str>, caller: &Caller) -> Result<(), Problem> {
     let refused = refused(text, beside, caller);
     let names = |of_registry: bool| {
@@ -87,7 +88,7 @@ pub(crate) fn check(text: &str, beside: Option<&str>, caller: &Caller) -> Result
     }
 }
 
-/// The same as errors with their places. `file` is the name of the text in the errors.
+/// Returns the refused settings as errors with their places. `file` is the name of the text in the errors.
 pub(crate) fn faults(
     file: &str,
     text: &str,
@@ -136,8 +137,8 @@ fn refused(text: &str, beside: Option<&str>, caller: &Caller) -> Vec<(String, Re
     found
 }
 
-/// All settings of a text that reach beyond the crawl. A text with errors is read like the checker of profiles reads it, which
-/// continues after them.
+/// Returns all settings of a text that reach beyond the crawl. After an error in the text, reading continues, as in the check of
+/// profiles.
 fn reaches(text: &str) -> Vec<(String, Reach)> {
     let profile = toml_parts(text);
     let mut found = Vec::new();
@@ -186,7 +187,7 @@ fn reaches(text: &str) -> Vec<(String, Reach)> {
     found
 }
 
-/// Returns `true` if all profiles that this one extends are shipped: no file is read for them.
+/// Returns `true` if all profiles that this one extends are shipped, so that no file is read for them.
 pub(crate) fn extends_only_shipped(profile: &Value) -> bool {
     let names = match profile.get("extends") {
         Some(Value::String(one)) => vec![one.as_str()],
@@ -247,23 +248,23 @@ mod tests {
 
     use super::*;
 
-    fn somebody(role: Role) -> Caller {
+    fn caller(role: Role) -> Caller {
         Caller {
-            user: "somebody".to_owned(),
+            user: "caller".to_owned(),
             role,
         }
     }
 
     #[track_caller]
     fn refused(text: &str, named: &str) {
-        let problem = check(text, None, &somebody(Role::Admin)).unwrap_err();
+        let problem = check(text, None, &caller(Role::Admin)).unwrap_err();
         assert!(problem.detail().contains(named), "{}", problem.detail());
-        // A profile of the store may have it already.
-        check(text, Some(text), &somebody(Role::Operator)).unwrap();
+        // The setting is allowed if the profile of the store has it already.
+        check(text, Some(text), &caller(Role::Operator)).unwrap();
     }
 
     #[test]
-    fn a_token_for_crawling_runs_no_program_and_reads_no_file() {
+    fn a_text_of_the_api_names_no_program_file_or_internal_network() {
         refused(
             "[archive]\non-close = [\"sh\", \"-c\", \"id\"]\n",
             "archive.on-close",
@@ -278,7 +279,7 @@ mod tests {
         refused("browser.executable = \"/bin/sh\"", "browser.executable");
         refused("browser.sandbox = false", "browser.sandbox");
         refused("seeds-file = \"/etc/passwd\"", "seeds-file");
-        // The checker reads on after an error, and would read the file.
+        // The check of profiles continues after an error, and would read the file.
         refused("seeds-file = \"/etc/passwd\"\nworkers =\n", "seeds-file");
         refused("extends = \"/etc/passwd\"", "extends");
         refused("extends = [\"default\", \"../a.toml\"]", "extends");
@@ -291,7 +292,7 @@ mod tests {
             "[[override]]\nmatch.host = [\"a.org\"]\nfetch.allow-addresses = [\"metadata\"]",
             "fetch.allow-addresses",
         );
-        check("extends = \"default\"\n[plugins.x]\ncomponent = \"builtin:html\"\n[plugins.x.settings]\nfile = \"a\"\n", None, &somebody(Role::Operator)).unwrap();
+        check("extends = \"default\"\n[plugins.x]\ncomponent = \"builtin:html\"\n[plugins.x.settings]\nfile = \"a\"\n", None, &caller(Role::Operator)).unwrap();
     }
 
     #[test]
@@ -301,20 +302,20 @@ mod tests {
             "plugins.x.component = \" oci://example.org/a/b:1\"",
             "plugins = { x = { component = \"oci://example.org/a/b:1\" } }",
         ] {
-            let problem = check(text, None, &somebody(Role::Operator)).unwrap_err();
+            let problem = check(text, None, &caller(Role::Operator)).unwrap_err();
             let detail = problem.detail();
             assert!(
                 detail.contains("role admin") && detail.contains("plugins.x.component"),
                 "{detail}"
             );
-            check(text, None, &somebody(Role::Admin)).unwrap();
+            check(text, None, &caller(Role::Admin)).unwrap();
         }
     }
 
     #[test]
-    fn what_a_profile_of_the_store_has_can_be_kept_and_not_changed() {
+    fn settings_of_a_stored_profile_can_be_kept_but_not_changed() {
         let stored = "workers = 2\n[archive]\non-close = [\"id\"]\n[plugins.x]\ncomponent = \"x.wasm\"\nsha256 = \"ab\"\n[[override]]\nmatch.host = [\"a.org\"]\nfetch.allow-addresses = [\"loopback\"]\n";
-        let operator = somebody(Role::Operator);
+        let operator = caller(Role::Operator);
         for (from, to, named) in [
             ("workers = 2", "workers = 3", None),
             ("[archive]\non-close = [\"id\"]\n", "", None),
@@ -344,7 +345,7 @@ mod tests {
                 }
             }
         }
-        // At its line.
+        // The error is at the line of the setting.
         let faults = faults("a.toml", stored, None, &operator);
         let lines: Vec<_> = faults.iter().map(|fault| fault.line).collect();
         assert_eq!(lines, [Some(3), Some(9), Some(5)]);

@@ -1,5 +1,5 @@
-//! Makes each request a span of a trace, which belongs to the caller's trace if the request names one (W3C Trace Context).
-//! Without a collector no spans are made.
+//! Creates a trace span for each request. The span belongs to the caller's trace if the request names one (W3C Trace Context).
+//! Without a collector no spans are created.
 
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
@@ -12,7 +12,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 /// The middleware.
 pub(crate) async fn traced(request: Request, next: Next) -> Response {
-    // The path has names of jobs, but span names must be few.
+    // Span names use the route instead of the path, which contains names of jobs, because span names must be few.
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("", MatchedPath::as_str);
     let span = info_span!(
@@ -27,7 +27,7 @@ pub(crate) async fn traced(request: Request, next: Next) -> Response {
     if !span.is_disabled() {
         let headers = HeaderExtractor(request.headers());
         let caller = global::get_text_map_propagator(|known| known.extract(&headers));
-        // It fails if another library makes the traces; then the span has no parent.
+        // This fails if another library creates the traces. Then the span has no parent.
         let _ = span.set_parent(caller);
     }
     let response = next.run(request).instrument(span.clone()).await;

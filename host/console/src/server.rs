@@ -3,7 +3,7 @@
 //! ```text
 //! socket ─► TLS ─► guard ─► /api/v1 (api.rs) | / (assets.rs) | /healthz, /readyz, /metrics
 //! ```
-//! Other dialects are merged in [`routes`], behind the same guard.
+//! Routes of other interfaces are merged in [`routes`], behind the same guard.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::tls::TlsListener;
 /// Largest body of a request: a profile with all its seeds.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Time for answers in progress when the daemon ends.
+/// Time limit for answers in progress when the daemon ends.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// All routes, behind the guard.
@@ -67,7 +67,7 @@ pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
     .with_state(daemon.clone())
 }
 
-/// Returns `true` if an answer is always sent as a whole. Ranges are of a file as it is on the disk.
+/// Returns `true` if an answer has no byte ranges. Only files on the disk have them, and these are not compressed.
 fn has_no_ranges(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     !headers.contains_key(header::ACCEPT_RANGES)
 }
@@ -92,7 +92,7 @@ pub(crate) async fn serve(daemon: &Arc<Daemon>, listener: TcpListener) -> std::i
     }
 }
 
-/// Readiness: all jobs have been looked at recently, and tokens can be checked.
+/// Readiness: all jobs were examined recently, and tokens can be checked.
 async fn ready(State(daemon): State<Arc<Daemon>>) -> Response {
     let no = |why: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     if *daemon.closing.borrow() {

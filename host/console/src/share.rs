@@ -1,8 +1,8 @@
 //! Shares of running jobs in the common limits of the daemon: bytes a second and connections.
 //!
-//! The limits are divided evenly among the jobs that want them. Other jobs may have a job's unused part. They are divided again
-//! when a job comes or goes, and every few seconds by the consumption of each. Jobs keep their last shares whatever happens to
-//! the daemon. So a share is reduced before another one grows, and all together never exceed the limits.
+//! The limits are divided evenly among the jobs that can use them. The unused part of a job is given to other jobs. The division is
+//! repeated when a job starts or ends, and every few seconds by the consumption of each job. Jobs keep their last shares even if
+//! the daemon ends. Therefore a share is reduced before another one grows, so that the sum of all shares never exceeds the limits.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,17 +17,17 @@ const PERIOD: Duration = Duration::from_secs(5);
 /// A share is unchanged if it differs by less than this fraction (one eighth).
 const STEP: u64 = 8;
 
-/// Share in bytes a second of a job that hardly uses it: enough to show that it wants more.
+/// Smallest share in bytes a second, for a job that hardly uses its share: enough to detect that the job needs more.
 const BYTES_LEAST: u64 = 16 * 1024;
 
-/// Connections of an inactive job: enough to begin.
+/// Connections of an inactive job: enough to start.
 const CONNECTIONS_LEAST: u64 = 1;
 
 /// Divides the common limits.
 pub(crate) struct Shares {
     bytes_per_second: Option<u64>,
     connections: Option<u64>,
-    /// The wanted share of each job: the outcome of the last division.
+    /// The new share of each job: the result of the last division.
     given: BTreeMap<String, Share>,
     seen: BTreeMap<String, Consumption>,
     divided: Option<Instant>,
@@ -36,9 +36,9 @@ pub(crate) struct Shares {
 /// A job that takes part in the division.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
-    /// Its current share; `None` if it is only to begin, or has not reported yet.
+    /// Current share; `None` if the job is about to start, or its process has not answered yet.
     pub share: Option<Share>,
-    /// The process, and its consumption after so many seconds; `None` before it has reported.
+    /// Process ID, time since its start in seconds, and its consumption until then; `None` before the process has answered.
     pub taken: Option<(u32, f64, ShareTaken)>,
     /// `true` if it is paused.
     pub is_paused: bool,
@@ -52,7 +52,7 @@ struct Consumption {
     taken: ShareTaken,
 }
 
-/// The wish of a job: an amount, or `None` for as much as possible.
+/// Amount that a job can use; `None` for as much as possible.
 type Want = Option<u64>;
 
 impl Shares {
@@ -66,7 +66,7 @@ impl Shares {
         }
     }
 
-    /// The share that each of these jobs should have. It is recomputed if the jobs have changed or enough time has passed.
+    /// Returns the new share of each of these jobs. It is recomputed if the jobs have changed or [`PERIOD`] has passed.
     pub(crate) fn divide(
         &mut self,
         members: &BTreeMap<String, Member>,
@@ -94,7 +94,8 @@ impl Shares {
             (name.clone(), share)
         });
         let shares: BTreeMap<String, Share> = shares.collect();
-        // Each small step would be a command to each job every few seconds. Steps are taken together, or the sums would not fit.
+        // Small changes are not sent, because each would be a command to each job every few seconds. If one share changes, all are
+        // replaced, because their sum must not exceed the limits.
         let is_other = |name: &String, new: &Share| {
             let old = self.given.get(name).copied().unwrap_or_default();
             differs(old.bytes_per_second, new.bytes_per_second)
@@ -119,7 +120,7 @@ impl Shares {
         &self.given
     }
 
-    /// Bytes a second and connections that a job wants, by its consumption since the last division.
+    /// Returns the bytes a second and connections that a job can use, estimated from its consumption since the last division.
     fn wants(&self, name: &str, member: &Member) -> (Want, Want) {
         if member.is_paused {
             return (Some(BYTES_LEAST), Some(CONNECTIONS_LEAST));
@@ -148,7 +149,7 @@ impl Shares {
     }
 }
 
-/// Reductions that come first: of jobs that hold more than their new share.
+/// Returns the reductions, which are sent first: the shares of jobs that have more than their new share.
 pub(crate) fn lowered(
     members: &BTreeMap<String, Member>,
     wanted: &BTreeMap<String, Share>,
@@ -169,8 +170,8 @@ pub(crate) fn lowered(
     lower
 }
 
-/// The part of a job's new share that is available while others still hold more than theirs. `None` while they hold
-/// everything.
+/// Returns the part of a job's new share that is available while other jobs still have more than theirs. `None` if nothing is
+/// available.
 pub(crate) fn attainable(
     name: &str,
     members: &BTreeMap<String, Member>,
@@ -213,7 +214,7 @@ pub(crate) fn attainable(
 fn least(held: Option<u64>, wanted: Option<u64>) -> Option<u64> {
     match (held, wanted) {
         (Some(held), Some(wanted)) => Some(held.min(wanted)),
-        // The end of a limit is an increase, which comes later.
+        // The removal of a limit is an increase, which is sent later.
         (Some(held), None) => Some(held),
         (None, wanted) => wanted,
     }
@@ -226,8 +227,8 @@ fn differs(old: Option<u64>, new: Option<u64>) -> bool {
     }
 }
 
-/// Divides `all`. No job gets more than it wants before all have what they want; the rest is divided evenly. Every job gets
-/// something, even if there are more jobs than units.
+/// Divides `all`. No job gets more than it wants before all have what they want. The remainder is divided evenly. Every job gets at
+/// least one unit, even if there are more jobs than units.
 fn parts(all: u64, wants: &[Want]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     order.sort_by_key(|place| wants[*place].unwrap_or(u64::MAX));
@@ -247,12 +248,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_divided_evenly_among_those_that_want_it() {
+    fn limits_are_divided_evenly_among_jobs_that_can_use_them() {
         for (all, wants, expected) in [
             (90, vec![None, None, None], vec![30, 30, 30]),
             (90, vec![Some(10), None, None], vec![10, 40, 40]),
             (90, vec![None, Some(50), Some(10)], vec![40, 40, 10]),
-            // An unused rest is divided among all.
+            // An unused remainder is divided among all.
             (90, vec![Some(10), Some(20)], vec![40, 50]),
             (90, vec![Some(0)], vec![90]),
             (2, vec![None, None, None], vec![1, 1, 1]),
@@ -285,7 +286,7 @@ mod tests {
         }
     }
 
-    /// A process with this consumption after so many seconds.
+    /// A process with this share, and its consumption after `elapsed` seconds.
     fn crawls(share: Share, elapsed: f64, taken: ShareTaken) -> Member {
         Member {
             share: Some(share),
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_job_makes_no_use_of_another_may_have() {
+    fn the_unused_part_of_a_job_is_given_to_others() {
         let mut shares = Shares::new(&limits());
         let mut now = Instant::now();
         let both = |first: Member, second: Member| members([("a", first), ("b", second)]);
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn among_the_same_jobs_it_is_not_divided_at_every_look() {
+    fn the_division_among_the_same_jobs_is_repeated_only_after_the_period() {
         let mut shares = Shares::new(&limits());
         let now = Instant::now();
         shares.divide(&members([("a", begins()), ("b", begins())]), now);
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_what_another_has_not_given_back() {
+    fn a_share_grows_only_after_others_were_reduced() {
         let taken = ShareTaken {
             connections: 8,
             ..ShareTaken::default()
@@ -380,9 +381,9 @@ mod tests {
             lowered(&before, &wanted),
             [("a".to_owned(), share(500_000, 5))]
         );
-        // The job could not be asked, and holds everything.
+        // The reduction has not been sent yet, so the first job has the whole limit.
         assert_eq!(attainable("b", &before, &wanted, &limits()), None);
-        // The job was asked, and eight connections are still open.
+        // The first job has accepted the reduction, and eight of its connections are still open.
         let after = members([
             ("a", crawls(share(500_000, 5), 1.0, taken)),
             ("b", begins()),
@@ -392,7 +393,7 @@ mod tests {
             Some(share(500_000, 2))
         );
         assert_eq!(lowered(&after, &wanted), []);
-        // It keeps its share, even if another job has too much.
+        // The second job keeps its share, even if another job has too much.
         let crowded = members([
             ("a", crawls(share(800_000, 8), 1.0, taken)),
             ("b", crawls(share(500_000, 5), 1.0, taken)),
@@ -404,14 +405,14 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_was_begun_by_hand_is_held_to_its_share_too() {
+    fn a_job_that_was_started_without_the_daemon_gets_its_share_too() {
         let wanted = BTreeMap::from([("a".to_owned(), share(500_000, 5))]);
         let free = members([("a", crawls(Share::default(), 1.0, ShareTaken::default()))]);
         assert_eq!(
             lowered(&free, &wanted),
             [("a".to_owned(), share(500_000, 5))]
         );
-        // Limits are lifted if there is nothing to divide any more.
+        // Without common limits, the limits of jobs are removed.
         let wanted = BTreeMap::from([("a".to_owned(), Share::default())]);
         let held = members([("a", crawls(share(500_000, 5), 1.0, ShareTaken::default()))]);
         assert_eq!(lowered(&held, &wanted), []);

@@ -1,7 +1,7 @@
-//! The supervisor of jobs that are to crawl. It begins their processes as places allow, restarts those that died, and pauses
-//! and resumes them with their windows. It also makes the jobs of the calendar.
+//! The supervisor of all jobs that are ordered to crawl. It starts their processes, up to the maximum number of concurrent crawls,
+//! restarts processes that died, and pauses and resumes jobs with their crawl windows. It also creates the jobs of the calendar.
 //!
-//! All its knowledge is in the jobs' directories. So a new daemon continues the work of the last one, after an upgrade or a
+//! All of its state is in the jobs' directories. So a new daemon continues the work of the previous one, after an upgrade or a
 //! crash of the machine.
 
 mod calendar;
@@ -29,10 +29,10 @@ use crate::share::Shares;
 use crate::window;
 use sharing::ShareFailure;
 
-/// Time between two looks at all jobs.
+/// Interval at which all jobs are examined.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Time after which a crawl counts as stable: an earlier death does not count with a later one.
+/// Time after which a crawl counts as stable: then the count of deaths starts again.
 const STABLE_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// The daemon's user name in the logs of jobs.
@@ -50,49 +50,49 @@ pub(crate) struct Supervisor {
     watcher: Watcher,
     processes: HashMap<String, Process>,
     shares: Shares,
-    /// Jobs that could not be given their share, for which that was logged.
+    /// Jobs that could not be given their share, with the failure that was logged.
     share_failures: HashMap<String, ShareFailure>,
-    /// `true` if the disk is too full to begin jobs, which was logged.
+    /// `true` if it was logged that the disk is too full to start jobs.
     is_disk_low: bool,
     handled: HandledOccurrences,
-    /// Errors of calendar entries. They are retried at every look.
-    hindered: HashMap<String, String>,
+    /// Errors of calendar entries, which are retried at every examination.
+    calendar_errors: HashMap<String, String>,
 }
 
-/// A process that this daemon has begun.
+/// A process that this daemon has started.
 struct Process {
     child: Child,
-    /// Its share, until it gets another one.
+    /// Share with which the process started. It applies until the daemon sends another one.
     share: Share,
-    /// Permit that keeps others from opening the job before the process does.
-    turn: Option<OwnedSemaphorePermit>,
+    /// Permit that keeps other tasks from opening the job before the process does.
+    job_lock: Option<OwnedSemaphorePermit>,
 }
 
 /// The next step for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Nothing,
-    /// Begin it, as soon as there is a place.
+    /// Start the process as soon as fewer than the maximum number of jobs crawl.
     Begin,
-    /// Try again, for this reason; it has not died.
-    Again(&'static str),
-    /// A process begun by somebody else carries out the orders, from this time on.
+    /// Start the process again, for this reason. It has not died.
+    Retry(&'static str),
+    /// A process that this daemon has not started crawls the job, since this time.
     Adopt(Timestamp),
-    /// It ended as it should.
-    Rest,
-    /// It died, and restarts at this time.
+    /// The process had an orderly end, and is not restarted.
+    Ended,
+    /// The process died, and is restarted at this time.
     Died(Timestamp),
-    /// It died too often in a row, and is not restarted.
-    DiedOut(u32),
-    /// It cannot begin.
-    Faulty,
+    /// The process died this number of times in a row, and is not restarted.
+    GivenUp(u32),
+    /// The process cannot start, because of errors in its profile.
+    CannotStart,
     Pause,
     Resume,
     /// Stop the process that was starting when an operator stopped the job.
     Stop,
     /// The process that was starting has ended without being stopped.
     Unstarted,
-    /// It has crawled long enough to count as stable.
+    /// The process has crawled long enough to count as stable.
     Stable,
 }
 
@@ -109,14 +109,14 @@ struct SupervisedJob<'c> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProcessState {
-    /// Not begun by this daemon.
+    /// This daemon has started no process.
     None,
     Alive,
     Exited(Option<i32>),
 }
 
 impl ProcessState {
-    /// Description of its end, if known.
+    /// Describes the end of the process, if known.
     fn ending(self) -> Option<String> {
         match self {
             ProcessState::Exited(Some(code)) => Some(format!("with exit code {code}")),
@@ -150,7 +150,7 @@ impl Supervisor {
             shares: Shares::new(&daemon.config.limits),
             share_failures: HashMap::new(),
             is_disk_low: false,
-            hindered: HashMap::new(),
+            calendar_errors: HashMap::new(),
             handled: HandledOccurrences::read(&daemon.config.own().join("calendar.json"))?,
             daemon,
         })
@@ -164,8 +164,8 @@ impl Supervisor {
             let problem = self.watcher.problem().map(str::to_owned);
             self.daemon.jobs_problem.send_replace(problem);
             self.daemon.jobs.send_replace(jobs.clone());
-            self.see_to(&jobs).await;
-            self.see_to_calendar(self.daemon.clock.now()).await;
+            self.supervise(&jobs).await;
+            self.create_calendar_jobs(self.daemon.clock.now()).await;
             tokio::select! {
                 () = tokio::time::sleep(PERIOD) => {}
                 () = self.daemon.nudge.notified() => {}
@@ -177,7 +177,7 @@ impl Supervisor {
         }
     }
 
-    async fn see_to(&mut self, jobs: &Jobs) {
+    async fn supervise(&mut self, jobs: &Jobs) {
         let now = Timestamp::now();
         let mut waiting = Vec::new();
         let mut busy = 0;
@@ -200,7 +200,7 @@ impl Supervisor {
                 members.insert(name.clone(), self.member(name, known));
             }
             match step(&supervised, &self.daemon.config.restart) {
-                // It begins when its files have been handed over.
+                // The job starts when its files have been handed over.
                 Step::Begin if self.daemon.file_tasks.holding(name).is_some() => {}
                 Step::Begin => {
                     let orders = known.orders.as_ref();
@@ -208,14 +208,14 @@ impl Supervisor {
                     waiting.push((!has_place, orders.map(|orders| orders.since), name));
                 }
                 step => {
-                    if supervised.keeps_place(&step) {
+                    if supervised.counts_as_crawling(&step) {
                         busy += 1;
                     }
-                    self.take(name, known, step, process).await;
+                    self.take_step(name, known, step, process).await;
                 }
             }
         }
-        // Jobs that died come before those that never began, then those that have waited longest.
+        // Jobs whose process died come before other jobs; within both groups, the longest waiting come first.
         waiting.sort();
         let places = self.daemon.config.limits.jobs.saturating_sub(busy);
         let is_drained = self
@@ -247,19 +247,19 @@ impl Supervisor {
         }
     }
 
-    /// The state of the process that this daemon began for a job.
+    /// Returns the state of the process that this daemon has started for a job.
     fn process(&mut self, name: &str, alive: Alive) -> ProcessState {
         let Some(process) = self.processes.get_mut(name) else {
             return ProcessState::None;
         };
         if alive != Alive::No {
-            process.turn = None;
+            process.job_lock = None;
         }
         match process.child.try_wait() {
             Ok(None) => ProcessState::Alive,
             Ok(Some(status)) => {
                 let code = status.code();
-                // The last look may be older than the end: the end is reported until a look shows it.
+                // The last examination may be older than the end, so the end is reported until an examination shows it.
                 if alive == Alive::No || code == Some(EXIT_IN_USE) {
                     self.processes.remove(name);
                 }
@@ -273,7 +273,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns `true` if there is enough free space. A lack is logged once, not at every look.
+    /// Returns `true` if there is enough free space. A lack of space is logged once, not at every examination.
     fn has_room_on_disk(&mut self) -> bool {
         let wanted = self.daemon.config.limits.disk_free;
         let is_low = is_disk_low(self.daemon.folder.path(), wanted);
@@ -291,10 +291,10 @@ impl Supervisor {
             .folder
             .job(name)
             .map_err(|problem| words(&problem))?;
-        let turn = self.daemon.commands.turn(&job).await;
-        let turn = turn.map_err(|problem| problem.detail().to_owned())?;
+        let job_lock = self.daemon.commands.lock_job(&job).await;
+        let job_lock = job_lock.map_err(|problem| problem.detail().to_owned())?;
         let ordered = self.daemon.order(name, |orders| {
-            // An operator may have stopped it meanwhile.
+            // An operator may have stopped the job meanwhile.
             orders.crawl.then(|| {
                 orders.begun = Some(Timestamp::now());
                 orders.not_before = None;
@@ -312,14 +312,14 @@ impl Supervisor {
         let process = Process {
             child: begun,
             share,
-            turn: Some(turn),
+            job_lock: Some(job_lock),
         };
         self.processes.insert(name.to_owned(), process);
         Ok(())
     }
 
-    /// Reports in all places that a job is not restarted. The reason includes the end of its last process's output.
-    fn given_up(&self, name: &str, known: &KnownJob, why: String) -> String {
+    /// Logs that a job is not restarted, and notifies its operator. Returns the reason with the end of the last process's output.
+    fn report_given_up(&self, name: &str, known: &KnownJob, why: String) -> String {
         let last_words = process::last_words(&known.directory);
         let why = match last_words.is_empty() {
             true => why,
@@ -331,7 +331,7 @@ impl Supervisor {
         why
     }
 
-    async fn take(&self, name: &str, known: &KnownJob, step: Step, process: ProcessState) {
+    async fn take_step(&self, name: &str, known: &KnownJob, step: Step, process: ProcessState) {
         let note = |what: &str, result: &str| note(name, known, what, result);
         let ask = async |command| {
             let directory = known.directory.clone();
@@ -344,16 +344,16 @@ impl Supervisor {
         };
         match step {
             Step::Nothing | Step::Begin => {}
-            Step::Again(why) => {
+            Step::Retry(why) => {
                 tracing::info!(job = name, "{why}; the job is restarted");
                 self.daemon.order(name, |orders| {
                     orders.begun = None;
-                    // Restart at once, before others that wait.
+                    // Restart at once, before other waiting jobs.
                     orders.not_before = Some(Timestamp::now());
                 });
             }
             Step::Adopt(begun) => self.daemon.order(name, |orders| orders.begun = Some(begun)),
-            Step::Rest => self.daemon.order(name, |orders| {
+            Step::Ended => self.daemon.order(name, |orders| {
                 orders.crawl = false;
                 orders.deaths = 0;
             }),
@@ -370,7 +370,7 @@ impl Supervisor {
                     orders.begun = None;
                 });
             }
-            Step::DiedOut(deaths) => {
+            Step::GivenUp(deaths) => {
                 let why = match (deaths, process.ending()) {
                     (1, Some(how)) => format!("the process died once, {how}"),
                     (1, None) => "the process died once".to_owned(),
@@ -379,16 +379,16 @@ impl Supervisor {
                     }
                     (_, None) => format!("the process died {deaths} times in a row"),
                 };
-                let why = self.given_up(name, known, why);
+                let why = self.report_given_up(name, known, why);
                 self.daemon.order(name, |orders| {
                     orders.crawl = false;
                     orders.deaths = deaths;
                     orders.gave_up = Some(why);
                 });
             }
-            Step::Faulty => {
+            Step::CannotStart => {
                 let why = "its profile or a plugin has errors".to_owned();
-                let why = self.given_up(name, known, why);
+                let why = self.report_given_up(name, known, why);
                 self.daemon.order(name, |orders| {
                     orders.crawl = false;
                     orders.gave_up = Some(why);
@@ -415,7 +415,7 @@ impl Supervisor {
                 }
             }
             Step::Unstarted => self.daemon.order(name, |orders| {
-                // A new order may have come since.
+                // A new order may have been given meanwhile.
                 if orders.stop_pending {
                     orders.stop_pending = false;
                     orders.begun = None;
@@ -448,30 +448,30 @@ fn give_up(name: &str, known: &KnownJob, why: &str) {
 }
 
 impl SupervisedJob<'_> {
-    /// Returns `true` if a job without a process keeps its place because it is to be restarted.
-    fn keeps_place(&self, step: &Step) -> bool {
+    /// Returns `true` if a job without a process counts among the concurrent crawls because it is to be restarted.
+    fn counts_as_crawling(&self, step: &Step) -> bool {
         let rests = self
             .orders
             .is_some_and(|it| it.crawl && it.begun.is_none() && it.not_before.is_some());
-        let is_again = matches!(step, Step::Died(_) | Step::Again(_)) || rests;
+        let is_again = matches!(step, Step::Died(_) | Step::Retry(_)) || rests;
         is_again && self.is_open && self.alive == Alive::No && self.process != ProcessState::Alive
     }
 
-    /// Returns `true` if the process that was begun for a job has had the job.
+    /// Returns `true` if the process that was started for a job has locked it and written its process record.
     fn has_reported(&self) -> bool {
         let begun = self.orders.and_then(|orders| orders.begun);
         let record = self.process_record;
         record.is_some_and(|record| begun.is_none_or(|begun| record.began >= begun))
     }
 
-    /// Returns `true` if the process that this daemon has begun for a job has ended without having had the job.
+    /// Returns `true` if the process that this daemon has started for a job has ended without a process record.
     fn has_exited_unreported(&self) -> bool {
         matches!(self.process, ProcessState::Exited(_)) && !self.has_reported()
     }
 
-    /// Returns `true` if the process that was begun for a job may still take the job. Whether one of an earlier daemon lives is
-    /// unknown.
-    fn may_come(&self) -> bool {
+    /// Returns `true` if the process that was started for a job may still lock it. It is unknown whether a process of an earlier
+    /// daemon lives.
+    fn may_still_lock_job(&self) -> bool {
         let begun = self.orders.and_then(|orders| orders.begun);
         match self.process {
             ProcessState::Alive => true,
@@ -487,13 +487,13 @@ impl SupervisedJob<'_> {
 fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
     let is_stop_pending = supervised.orders.is_some_and(|it| it.stop_pending);
     if supervised.process == ProcessState::Exited(Some(EXIT_IN_USE)) && !is_stop_pending {
-        return Step::Again("another process is using the job");
+        return Step::Retry("another process is using the job");
     }
     let closed_by_us = supervised.orders.is_some_and(|orders| orders.window_closed);
     if is_stop_pending {
         return match supervised.alive {
             Alive::Yes => Step::Stop,
-            Alive::No if !supervised.may_come() => Step::Unstarted,
+            Alive::No if !supervised.may_still_lock_job() => Step::Unstarted,
             // Another process only reads the job.
             Alive::Silent if supervised.has_exited_unreported() => Step::Unstarted,
             Alive::Silent | Alive::No => Step::Nothing,
@@ -539,12 +539,12 @@ fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
     match (ended, supervised.process) {
         (Some(ended), _) => match ended.how {
             ProcessEndKind::Finished | ProcessEndKind::Stopped | ProcessEndKind::Halted => {
-                Step::Rest
+                Step::Ended
             }
-            ProcessEndKind::Terminated => Step::Again("the system terminated the process"),
+            ProcessEndKind::Terminated => Step::Retry("the system terminated the process"),
         },
-        (None, ProcessState::Exited(Some(EXIT_FAULTS))) => Step::Faulty,
-        (None, _) if orders.deaths >= restart.attempts => Step::DiedOut(orders.deaths + 1),
+        (None, ProcessState::Exited(Some(EXIT_FAULTS))) => Step::CannotStart,
+        (None, _) if orders.deaths >= restart.attempts => Step::GivenUp(orders.deaths + 1),
         (None, _) => {
             let pause = restart
                 .pause
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_starting_when_the_job_was_stopped_is_stopped_and_not_begun_again() {
+    fn a_process_that_was_starting_at_a_stop_is_stopped_and_not_restarted() {
         let pending = Orders {
             crawl: false,
             stop_pending: true,
@@ -638,32 +638,32 @@ mod tests {
         assert_eq!(step_of(Alive::No, ProcessState::Alive), Step::Nothing);
         assert_eq!(step_of(Alive::Silent, ProcessState::Alive), Step::Nothing);
         assert_eq!(step_of(Alive::Yes, ProcessState::Alive), Step::Stop);
-        // Another daemon began it.
+        // Another daemon has started the process.
         assert_eq!(step_of(Alive::Yes, none), Step::Stop);
-        // That process may still load its plugins. Later it is not expected any more.
+        // That process may still load its plugins. Later it counts as ended.
         assert_eq!(step_of(Alive::No, none), Step::Nothing);
         let late = step_at(100, Alive::No, none, None);
         assert_eq!(late, Step::Unstarted);
-        // It had the job, and has ended or died.
+        // The process had locked the job, and has ended or died.
         let reported = process_record(11, None);
         let ended = step_at(12, Alive::No, none, Some(&reported));
         assert_eq!(ended, Step::Unstarted);
-        // Its profile has errors, or another process had the job.
+        // The profile has errors, or another process had locked the job.
         for code in [EXIT_FAULTS, EXIT_IN_USE] {
             let exited = ProcessState::Exited(Some(code));
             assert_eq!(step_of(Alive::No, exited), Step::Unstarted);
-            // Somebody still reads the job.
+            // Another process still reads the job.
             assert_eq!(step_of(Alive::Silent, exited), Step::Unstarted);
         }
         let ends = step_at(12, Alive::Silent, none, Some(&reported));
         assert_eq!(ends, Step::Nothing);
-        // One of another daemon opens a large frontier.
+        // A process that another daemon has started opens a large frontier.
         let opens = step_at(900, Alive::Silent, none, None);
         assert_eq!(opens, Step::Nothing);
     }
 
     #[test]
-    fn what_is_to_crawl_is_begun_in_its_time() {
+    fn an_ordered_job_starts_when_its_time_has_come_and_its_window_is_open() {
         let none = ProcessState::None;
         check(&orders(None, 0), None, none, true, Step::Begin);
         check(&orders(None, 0), None, none, false, Step::Nothing);
@@ -677,20 +677,20 @@ mod tests {
             ..orders(None, 0)
         };
         check(&rests, None, none, true, Step::Nothing);
-        // The orders are newer than its end.
+        // The orders are newer than the end of the last process.
         let before = process_record(-10, Some(ProcessEndKind::Finished));
         check(&orders(None, 0), Some(before), none, true, Step::Begin);
     }
 
     #[test]
-    fn what_died_is_begun_again_later_and_later_and_not_for_ever() {
+    fn a_dead_process_is_restarted_after_doubling_pauses_until_the_limit() {
         let killed = ProcessState::Exited(None);
         let unended = || Some(process_record(11, None));
         for (deaths, pause) in [(0, 5), (1, 10), (4, 80)] {
             let again = Step::Died(at(100 + pause));
             check(&orders(Some(10), deaths), unended(), killed, true, again);
         }
-        let given_up = Step::DiedOut(6);
+        let given_up = Step::GivenUp(6);
         check(&orders(Some(10), 5), unended(), killed, true, given_up);
         // The machine crashed, and the daemon with it.
         let reboot = Step::Died(at(105));
@@ -704,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_rests_and_what_cannot_begin_is_not_tried_again() {
+    fn an_ended_job_and_one_with_errors_are_not_restarted() {
         for how in [
             ProcessEndKind::Finished,
             ProcessEndKind::Stopped,
@@ -716,12 +716,12 @@ mod tests {
                 ended,
                 ProcessState::Exited(Some(0)),
                 true,
-                Step::Rest,
+                Step::Ended,
             );
         }
-        // The machine was shut down in good order, and the daemon with it.
+        // The machine was shut down, and the daemon with it.
         let terminated = Some(process_record(11, Some(ProcessEndKind::Terminated)));
-        let again = Step::Again("the system terminated the process");
+        let again = Step::Retry("the system terminated the process");
         check(
             &orders(Some(10), 0),
             terminated,
@@ -730,16 +730,16 @@ mod tests {
             again,
         );
         let faults = ProcessState::Exited(Some(EXIT_FAULTS));
-        let given_up = Step::Faulty;
+        let given_up = Step::CannotStart;
         check(&orders(Some(10), 0), None, faults, true, given_up);
     }
 
     #[test]
-    fn a_process_that_could_not_have_the_job_has_not_died() {
+    fn a_process_that_could_not_lock_the_job_does_not_count_as_dead() {
         let late = ProcessState::Exited(Some(EXIT_IN_USE));
-        let again = Step::Again("another process is using the job");
+        let again = Step::Retry("another process is using the job");
         check(&orders(Some(10), 5), None, late, true, again);
-        // The holder may crawl: the job is not begun a second time when that process ends.
+        // The other process may crawl. Then the job is not started again when that process ends.
         let supervised = SupervisedJob {
             alive: Alive::Yes,
             state: JobState::Running,
@@ -752,11 +752,11 @@ mod tests {
         assert_eq!(step(&supervised, &Restart::default()), Step::Adopt(at(7)));
         let stopped = process_record(7, Some(ProcessEndKind::Stopped));
         let none = ProcessState::None;
-        check(&orders(Some(7), 0), Some(stopped), none, true, Step::Rest);
+        check(&orders(Some(7), 0), Some(stopped), none, true, Step::Ended);
     }
 
     #[test]
-    fn who_is_to_begin_again_keeps_its_place() {
+    fn a_job_to_be_restarted_counts_as_crawling() {
         let killed = ProcessState::Exited(None);
         let dead = orders(Some(10), 0);
         let unended = process_record(11, None);
@@ -771,24 +771,24 @@ mod tests {
         };
         let restart = Restart::default();
         let died = step(&supervised, &restart);
-        assert!(supervised.keeps_place(&died), "{died:?}");
+        assert!(supervised.counts_as_crawling(&died), "{died:?}");
         let rests = Orders {
             not_before: Some(at(105)),
             ..orders(None, 1)
         };
         (supervised.orders, supervised.process) = (Some(&rests), ProcessState::None);
-        assert!(supervised.keeps_place(&step(&supervised, &restart)));
-        // Outside its window it could not begin.
+        assert!(supervised.counts_as_crawling(&step(&supervised, &restart)));
+        // Outside its window the job could not start.
         supervised.is_open = false;
-        assert!(!supervised.keeps_place(&step(&supervised, &restart)));
+        assert!(!supervised.counts_as_crawling(&step(&supervised, &restart)));
         supervised.is_open = true;
         let waits = orders(None, 0);
         supervised.orders = Some(&waits);
-        assert!(!supervised.keeps_place(&Step::Nothing));
+        assert!(!supervised.counts_as_crawling(&Step::Nothing));
     }
 
     #[test]
-    fn a_window_pauses_what_runs_and_resumes_only_what_it_paused() {
+    fn a_window_pauses_running_jobs_and_resumes_only_those() {
         let mut supervised = SupervisedJob {
             alive: Alive::Yes,
             state: JobState::Running,

@@ -1,6 +1,6 @@
-//! Parts of shared crawls that move by themselves: this daemon takes over parts of nodes that are gone or drained, and gives its own
-//! parts up when it is drained. [`PartTakeovers`] decides which parts, and when. `opilio_control::take_over_fetched` makes the job, with
-//! files of the cluster; the supervisor begins its process.
+//! Automatic takeover of parts of shared crawls: this daemon takes over parts of nodes that are gone or drained, and gives up its
+//! own parts when it is drained. [`PartTakeovers`] decides which parts are taken over, and when.
+//! `opilio_control::take_over_fetched` creates the job with files from the cluster, and the supervisor starts its process.
 
 mod attempt;
 
@@ -26,7 +26,7 @@ use crate::process::Alive;
 use crate::window::fits_any;
 use attempt::Attempt;
 
-/// Shortest and longest pause between two looks at the parts.
+/// Shortest and longest interval at which the parts are examined.
 const LOOK_MIN: Duration = Duration::from_millis(500);
 const LOOK_MAX: Duration = Duration::from_secs(30);
 
@@ -40,8 +40,8 @@ struct OwnPart {
     part: JobPart,
 }
 
-/// Moves parts until the daemon ends. Without `take-over-after` in `[cluster]` it only tells the other daemons that this one takes no
-/// parts over.
+/// Takes over and gives up parts until the daemon ends. Without `take-over-after` in `[cluster]`, it only publishes that this daemon
+/// takes over no parts.
 pub(crate) async fn keep(daemon: Arc<Daemon>) {
     let (Some(cluster), Some(node)) = (daemon.config.cluster.as_ref(), daemon.node.as_ref()) else {
         return;
@@ -49,7 +49,10 @@ pub(crate) async fn keep(daemon: Arc<Daemon>) {
     let mut closing = daemon.closing.subscribe();
     let scope = scope_of(cluster);
     while let Err(problem) = node.cluster().publish_takeover_scope(&scope).await {
-        tracing::debug!("the crawls to take over are not told: {}", chain(&problem));
+        tracing::debug!(
+            "the crawls to take over are not published: {}",
+            chain(&problem)
+        );
         tokio::select! {
             () = tokio::time::sleep(LOOK_MAX) => {}
             _ = closing.wait_for(|closing| *closing) => return,
@@ -79,8 +82,8 @@ pub(crate) async fn keep(daemon: Arc<Daemon>) {
         if !can_work || !has_place(&daemon) {
             continue;
         }
-        let looked = look(&daemon, node, &own, &scope, &mut takeovers, began).await;
-        let problem = looked.err();
+        let examined = examine_crawls(&daemon, node, &own, &scope, &mut takeovers, began).await;
+        let problem = examined.err();
         if let Some(problem) = problem.as_ref().filter(|it| failing.as_ref() != Some(*it)) {
             tracing::warn!(node = node.name(), "parts are not taken over: {problem}");
         }
@@ -88,10 +91,10 @@ pub(crate) async fn keep(daemon: Arc<Daemon>) {
     }
 }
 
-/// The directories of this daemon with parts that can be taken over.
+/// Returns the directories of this daemon with parts that can be taken over.
 fn own_parts(daemon: &Daemon) -> Vec<OwnPart> {
     let jobs = daemon.jobs.borrow().clone();
-    // A job that has finished was the last word of its whole crawl.
+    // A part finishes only together with its whole crawl.
     let unfinished = jobs
         .iter()
         .filter(|(_, known)| known.overview.state != JobState::Finished);
@@ -106,7 +109,7 @@ fn own_parts(daemon: &Daemon) -> Vec<OwnPart> {
     own.collect()
 }
 
-/// Returns `true` if another crawl could begin.
+/// Returns `true` if fewer than the maximum number of jobs crawl.
 fn has_place(daemon: &Daemon) -> bool {
     let is_busy = |known: &&KnownJob| {
         known.alive != Alive::No || known.orders.as_ref().is_some_and(|orders| orders.crawl)
@@ -128,7 +131,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
         if !is_wanted || known.alive != Alive::Yes {
             continue;
         }
-        // First, so that the job is not restarted if it dies while it stops.
+        // The order is changed first, so that the job is not restarted if it dies while it stops.
         let withdrawn = daemon.order(name, Orders::withdraw);
         let asked = daemon
             .commands
@@ -146,8 +149,8 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
     }
 }
 
-/// Looks for a part to take over, and takes over at most one. `began` is the start of the clock of `takeovers`.
-async fn look(
+/// Examines the parts of all crawls, and takes over at most one. Times in `takeovers` are counted from `began`.
+async fn examine_crawls(
     daemon: &Daemon,
     node: &ClusterNode,
     own: &[OwnPart],
@@ -160,9 +163,9 @@ async fn look(
     let nodes = overviews(cluster).await.map_err(describe)?;
     let scopes = takeover_scopes(cluster).await.map_err(describe)?;
     if scopes.get(node.name()) != Some(scope) {
-        // NATS has lost it.
-        let told = cluster.publish_takeover_scope(scope).await;
-        told.map_err(describe)?;
+        // NATS has lost the scope of this node.
+        let published = cluster.publish_takeover_scope(scope).await;
+        published.map_err(describe)?;
     }
     let mut names = ClusterJob::names(connection).await.map_err(describe)?;
     names.retain(|name| has_crawl(scope, name));
@@ -182,7 +185,7 @@ async fn look(
         }
     }
     let clock_ms = Timestamp::now().as_millisecond();
-    // This machine may lack something that one of the crawls needs.
+    // Errors of one crawl do not affect others: this machine may lack something that the crawl needs.
     for chosen in takeovers.choose(&crawls, &nodes, began.elapsed(), clock_ms) {
         match take_over(daemon, node, own, &chosen).await {
             Ok(()) => {
@@ -201,7 +204,7 @@ async fn look(
     }
 }
 
-/// The crawls of which a daemon with these settings takes parts over.
+/// Returns the crawls whose parts a daemon with these settings takes over.
 fn scope_of(cluster: &ClusterFile) -> TakeoverScope {
     let crawls = match (cluster.take_over_after, &cluster.take_over_crawls) {
         (None, _) => Vec::new(),
@@ -211,18 +214,19 @@ fn scope_of(cluster: &ClusterFile) -> TakeoverScope {
     TakeoverScope { crawls }
 }
 
-/// Returns `true` if parts of a crawl are taken over.
+/// Returns `true` if a daemon with this scope takes over parts of the crawl.
 fn has_crawl(scope: &TakeoverScope, crawl: &str) -> bool {
     fits_any(&scope.crawls, crawl)
 }
 
-/// The nodes that take no parts of a crawl over. One that has told nothing has an earlier version, or has just joined.
+/// Returns the names of the nodes that take over no parts of a crawl. A node that has published no scope, because it has an earlier
+/// version or has just joined, is not among them.
 fn declined_by(scopes: &BTreeMap<String, TakeoverScope>, crawl: &str) -> BTreeSet<String> {
     let declined = scopes.iter().filter(|(_, scope)| !has_crawl(scope, crawl));
     declined.map(|(node, _)| node.clone()).collect()
 }
 
-/// The parts of a crawl; none if no node works on it.
+/// Returns the parts of a crawl; an empty list if no node works on it.
 async fn parts_of(
     connection: &ClusterConnection,
     crawl: &str,
@@ -234,7 +238,7 @@ async fn parts_of(
     listed_parts(connection, crawl).await
 }
 
-/// A part as the decision needs it.
+/// Returns the facts about a part that decide about its takeover.
 fn overview(part: ListedPart) -> PartOverview {
     PartOverview {
         session: match part.state {
@@ -251,7 +255,7 @@ fn overview(part: ListedPart) -> PartOverview {
     }
 }
 
-/// Returns `true` unless a part is at rest and no link to it waits.
+/// Returns `true` unless a part has nothing left to do and no link waits in its inbox.
 fn has_work(part: &ListedPart) -> bool {
     !part.is_at_rest || part.inbox > 0
 }
@@ -295,10 +299,10 @@ async fn take_over(
     Ok(())
 }
 
-/// Notes the end of the attempts of this node that are under way according to the cluster, although this daemon takes nothing over: the
-/// daemon before ended meanwhile.
+/// Records the end of takeovers of this node that the cluster lists as unfinished, although this daemon has begun none: the
+/// previous daemon ended before they finished.
 async fn end_interrupted(node: &ClusterNode, own: &[OwnPart], crawl: &str, parts: &[ListedPart]) {
-    // A crawl with nothing left is ending. A part of this node may have finished, and is not in `own` then.
+    // A crawl with nothing left to do is ending. Parts of this node that have finished are not in `own`.
     if !parts.iter().any(has_work) {
         return;
     }
@@ -322,7 +326,7 @@ async fn end_interrupted(node: &ClusterNode, own: &[OwnPart], crawl: &str, parts
     }
 }
 
-/// A name for the job of a part, and its directory, which does not exist, or has leftovers of a takeover that was cut short.
+/// Returns a name for the job of a part, and its directory, which does not exist or was left by an interrupted takeover.
 fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
     let names = (1..).map(|number| match number {
         1 => format!("{crawl}-{part}"),
@@ -331,7 +335,7 @@ fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
     let mut places = names.map(|name| (name.clone(), daemon.folder.path().join(name)));
     let free = places
         .find(|(_, directory)| directory.symlink_metadata().is_err() || is_made_halfway(directory));
-    // The numbers do not end.
+    // A name is always found, because there is no last number.
     free.unwrap_or_default()
 }
 
@@ -340,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_the_named_crawls_alone_are_taken_over_and_other_nodes_know_it() {
+    fn only_parts_of_the_named_crawls_are_taken_over() {
         let settings = |text: &str| {
             let text = format!("servers = [\"127.0.0.1\"]\nnode = \"a\"\n{text}");
             toml::from_str::<ClusterFile>(&text).unwrap()

@@ -1,9 +1,9 @@
-//! Time limits of connections. Without them, a client that sends nothing, or a request byte by byte, would keep its connection
+//! Time limits of connections. Without them, a client that sends nothing, or a request byte by byte, would keep its connection open
 //! forever.
 //!
-//! A request must arrive completely within a span after the previous answer, or after the connection began. There is no limit
-//! while a request is answered; the reader of its body has its own. An answer of which the client reads nothing for the span
-//! is aborted.
+//! The head of a request must arrive within [`SPAN`] after the previous answer, or after the connection was opened. There is no
+//! limit while a request is answered; reading its body has its own limit. An answer is aborted if the client reads nothing of it
+//! for [`SPAN`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ pub(crate) struct Requests {
 
 #[derive(Debug)]
 struct RequestState {
-    under_way: usize,
+    in_progress: usize,
     /// Time at which the last request began or ended, or the connection began.
     since: Instant,
     is_known: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Answering(Requests);
 impl Requests {
     pub(crate) fn new(settled: Arc<Notify>) -> Requests {
         let state = RequestState {
-            under_way: 0,
+            in_progress: 0,
             since: Instant::now(),
             is_known: false,
         };
@@ -67,7 +67,7 @@ impl Requests {
     /// Counts a request as in progress.
     pub(crate) fn begin(&self) -> Answering {
         let mut state = self.state();
-        state.under_way += 1;
+        state.in_progress += 1;
         state.since = Instant::now();
         drop(state);
         Answering(self.clone())
@@ -78,14 +78,15 @@ impl Requests {
         self.state().is_known = true;
     }
 
-    fn is_any(&self) -> bool {
-        self.state().under_way > 0
+    fn has_request(&self) -> bool {
+        self.state().in_progress > 0
     }
 
-    /// The time since which the connection may be closed for another. `None` while an authenticated request is in progress.
+    /// Returns the time since which the connection may be closed in favour of another one. `None` while an authenticated request is
+    /// in progress.
     pub(crate) fn closable_since(&self) -> Option<Instant> {
         let state = self.state();
-        (state.under_way == 0 || !state.is_known).then_some(state.since)
+        (state.in_progress == 0 || !state.is_known).then_some(state.since)
     }
 
     fn state(&self) -> MutexGuard<'_, RequestState> {
@@ -96,9 +97,9 @@ impl Requests {
 impl Drop for Answering {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.under_way -= 1;
+        state.in_progress -= 1;
         state.since = Instant::now();
-        if state.under_way == 0 {
+        if state.in_progress == 0 {
             self.0.settled.notify_one();
         }
     }
@@ -186,7 +187,7 @@ impl<S> TimedStream<S> {
         self.deadline.as_mut().reset(next);
     }
 
-    /// Fails once the connection was told to close.
+    /// Fails after the signal to close the connection.
     fn stays(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         self.is_closed = self.is_closed || Pin::new(&mut self.close).poll(context).is_ready();
         match self.is_closed {
@@ -207,7 +208,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     ) -> Poll<io::Result<()>> {
         self.stays(context)?;
         while !self.is_stalled && self.deadline.as_mut().poll(context).is_ready() {
-            if !self.requests.is_any() {
+            if !self.requests.has_request() {
                 let problem = "no request was received in time";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, problem)));
             }
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_comes_byte_by_byte_is_not_waited_for() {
+    async fn a_request_that_arrives_byte_by_byte_times_out() {
         let (mut client, mut server, _close) = connection();
         let client = tokio::spawn(async move {
             while client.write_all(b"x").await.is_ok() {
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_takes_what_it_takes_and_then_a_request_has_to_come() {
+    async fn answers_have_no_time_limit_and_the_next_request_has_one() {
         let (mut client, mut server, _close) = connection();
         let answering = server.requests.begin();
         let slow = tokio::spawn(async move {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_nobody_takes_is_broken_off() {
+    async fn an_answer_that_the_client_does_not_read_is_aborted() {
         let (_client, mut server, _close) = connection();
         let _answering = server.requests.begin();
         let ended = server.write_all(&[0; 100]).await.unwrap_err();
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_closes_when_it_is_told_to() {
+    async fn a_connection_closes_at_the_signal() {
         let (_client, mut server, close) = connection();
         close.send(()).unwrap();
         let ended = server.read_u8().await.unwrap_err();

@@ -87,7 +87,7 @@ impl Listener for TlsListener {
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         match self.connections.recv().await {
             Some(connection) => connection,
-            // The task that accepts connections ends only with this one.
+            // The task that accepts connections ends only together with this one.
             None => std::future::pending().await,
         }
     }
@@ -111,7 +111,7 @@ async fn accept(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(problem) => {
-                // Most likely too many files are open; a moment later there may be fewer.
+                // The usual cause is too many open files, which may be temporary.
                 tracing::warn!("cannot accept connections: {problem}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -124,7 +124,7 @@ async fn accept(
         let stream = TimedStream::new(stream, permit.requests.clone(), close);
         let acceptor = keys.as_mut().map(Keys::acceptor);
         let sender = sender.clone();
-        // A handshake waits for the client; other connections must not wait for it.
+        // A handshake waits for the client, so it must not delay other connections.
         tokio::spawn(async move {
             let stream = match acceptor {
                 None => Stream::Plain(stream),
@@ -171,7 +171,7 @@ impl Keys {
                         self.stamps = stamps;
                         tracing::info!("certificate and key were reloaded");
                     }
-                    // The other file may just be being replaced.
+                    // The other file may be about to be replaced.
                     Err(problem) => tracing::warn!(
                         "cannot reload certificate and key, so the previous ones stay in use: {problem}"
                     ),
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn connections_on_which_nothing_is_asked_lock_nobody_out() {
+    async fn idle_connections_do_not_lock_out_other_clients() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut doors = TlsListener::of_at_most(2, listener, None).unwrap();
         let mut idle = Vec::new();

@@ -1,4 +1,5 @@
-//! Events for the daemon's webhooks and streams: states of all jobs, and alerts of running jobs, as the daemon sees them at each look.
+//! Events for the daemon's webhooks and streams: changes of the states of all jobs and of the alerts of running jobs. The daemon
+//! finds them when it examines the jobs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::overview::Jobs;
 /// State of a job that has been removed.
 const DELETED: &str = "deleted";
 
-/// State and alerts of each job at the last look.
+/// State and alerts of each job at the last examination.
 #[derive(Default)]
 struct LastStates {
     states: HashMap<String, JobState>,
@@ -22,7 +23,7 @@ struct LastStates {
 }
 
 /// Sends events until the daemon ends.
-pub(crate) async fn tell(daemon: Arc<Daemon>, events: Events) {
+pub(crate) async fn send_events(daemon: Arc<Daemon>, events: Events) {
     if events.is_empty() {
         return;
     }
@@ -34,9 +35,11 @@ pub(crate) async fn tell(daemon: Arc<Daemon>, events: Events) {
             _ = closing.wait_for(|closing| *closing) => true,
         };
         let now = jobs.borrow_and_update().clone();
-        // The first look is the beginning: nothing has changed.
+        // The first examination sends no events, because there is nothing to compare it with.
         let is_first = seen.is_none();
-        let changes = seen.get_or_insert_with(LastStates::default).look(&now);
+        let changes = seen
+            .get_or_insert_with(LastStates::default)
+            .changes_to(&now);
         if !is_first {
             for event in changes {
                 events.send(&event);
@@ -52,8 +55,8 @@ pub(crate) async fn tell(daemon: Arc<Daemon>, events: Events) {
 }
 
 impl LastStates {
-    /// Compares the jobs with those of the last look.
-    fn look(&mut self, jobs: &Jobs) -> Vec<CrawlEvent> {
+    /// Compares the jobs with their states at the last examination. Returns the events.
+    fn changes_to(&mut self, jobs: &Jobs) -> Vec<CrawlEvent> {
         let at = Timestamp::now();
         let event = |job: &str, what| CrawlEvent {
             at,
@@ -73,7 +76,7 @@ impl LastStates {
             }
             if let Some(status) = &job.status {
                 let before = self.alerts.insert(name.clone(), status.alerts.clone());
-                let changed = changed(&before.unwrap_or_default(), &status.alerts, at);
+                let changed = alert_changes(&before.unwrap_or_default(), &status.alerts, at);
                 events.extend(
                     changed
                         .into_iter()
@@ -97,8 +100,8 @@ impl LastStates {
     }
 }
 
-/// The alerts that were raised or have become worse, and those that are over.
-fn changed(before: &[Alert], now: &[Alert], at: Timestamp) -> Vec<(AlertChange, Alert)> {
+/// Returns the alerts that were raised or have become worse, and those that were cleared.
+fn alert_changes(before: &[Alert], now: &[Alert], at: Timestamp) -> Vec<(AlertChange, Alert)> {
     let same = |one: &Alert, other: &Alert| one.kind == other.kind && one.subject == other.subject;
     let raised = now.iter().filter(|alert| {
         let mut known = before.iter();
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alerts_are_told_when_they_begin_worsen_and_end() {
+    fn alerts_are_sent_when_they_are_raised_worsen_and_are_cleared() {
         let alert = |kind, severity| Alert {
             kind,
             subject: String::new(),
@@ -144,7 +147,7 @@ mod tests {
         let events_of = |before: &[&Alert], now: &[&Alert]| {
             let owned =
                 |alerts: &[&Alert]| alerts.iter().map(|it| (*it).clone()).collect::<Vec<_>>();
-            let changed = changed(&owned(before), &owned(now), Timestamp::UNIX_EPOCH);
+            let changed = alert_changes(&owned(before), &owned(now), Timestamp::UNIX_EPOCH);
             let words = changed.iter().map(|(change, alert)| (*change, alert.kind));
             words.collect::<Vec<_>>()
         };

@@ -17,16 +17,16 @@ use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::scope;
 
-/// Plugins that hold exclusions: of SURT prefixes and of regular expressions.
+/// Plugins with the exclusions: SURT prefixes and regular expressions.
 const EXCLUDED: [(&str, &str, &str); 2] = [
     ("excluded-surts", "surt-scope", "prefixes"),
     ("excluded-regexes", "regex-list", "patterns"),
 ];
 
-/// Maximum of bad lines that a result names one by one.
+/// Maximum number of invalid lines that a result lists.
 const BAD_LINES_SHOWN: usize = 1_000;
 
-/// Action that is done with a file.
+/// Kind of a file, which selects the action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Its lines are seeds.
@@ -51,15 +51,15 @@ pub(crate) struct ActionLine {
     pub(crate) text: String,
 }
 
-/// Result of a file.
+/// Result of processing a file.
 #[derive(Default)]
 pub(crate) struct Outcome {
     /// Sentences about the result.
-    pub(crate) said: Vec<String>,
-    /// Bad lines: number and reason.
+    pub(crate) sentences: Vec<String>,
+    /// Invalid lines: number and reason.
     pub(crate) bad: Vec<(u64, String)>,
     bad_lines: u64,
-    /// Reason why the file cannot be read to its end: it is damaged, or its name is wrong about its format.
+    /// Reason why the file cannot be read to its end: it is damaged, or not compressed as its name indicates.
     pub(crate) damage: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Outcome {
     }
 
     pub(crate) fn text(&self, at: Timestamp) -> String {
-        let mut text = format!("{at:.0} {}\n", self.said.join("; "));
+        let mut text = format!("{at:.0} {}\n", self.sentences.join("; "));
         for (line, why) in &self.bad {
             text.push_str(&format!("line {line}: {why}\n"));
         }
@@ -85,8 +85,8 @@ impl Outcome {
 
     pub(crate) fn words(&self) -> String {
         match self.bad_lines {
-            0 => self.said.join("; "),
-            bad => format!("{}; {bad} invalid lines", self.said.join("; ")),
+            0 => self.sentences.join("; "),
+            bad => format!("{}; {bad} invalid lines", self.sentences.join("; ")),
         }
     }
 }
@@ -122,13 +122,13 @@ impl JobAdmin<'_> {
     ) -> Result<(), ControlError> {
         if is_scoped {
             outcome
-                .said
+                .sentences
                 .push("only URIs in scope are accepted".to_owned());
         }
-        let mut said = Vec::new();
+        let mut problems = Vec::new();
         let mut hear = |answer: CommandResponse| {
             if let CommandResponse::Source(source) = answer {
-                said.extend(source.problems);
+                problems.extend(source.problems);
             }
             true
         };
@@ -141,16 +141,16 @@ impl JobAdmin<'_> {
         let command = Command::Import { files, done };
         let words = match words {
             Ok(words) => words,
-            // A file in another format is put aside like any other file.
+            // A file in another format is moved away like any other file.
             Err(problem) if problem.fault == ErrorKind::Request => {
-                outcome.said.push(format!("not imported: {problem}"));
+                outcome.sentences.push(format!("not imported: {problem}"));
                 return Ok(());
             }
             Err(problem) => return Err(problem),
         };
         self.log_done(by, &command, &words)?;
-        outcome.said.push(words);
-        outcome.said.extend(said);
+        outcome.sentences.push(words);
+        outcome.sentences.extend(problems);
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl JobAdmin<'_> {
         by: &Author,
         outcome: &mut Outcome,
     ) -> Result<usize, ControlError> {
-        // Uses the current profile: earlier parts of the file have changed it.
+        // Uses the current profile, because earlier parts of the file have changed it.
         let profile = self.running.map(|running| running.context.current());
         let admin = match (&profile, self.running) {
             (Some(profile), Some(running)) => &running.admin(profile),
@@ -187,9 +187,9 @@ impl JobAdmin<'_> {
         let (seeds, _) = Seeds::parse("seeds", &good);
         let added = admin.take_seeds(&seeds, by, &mut |_| true)?;
         for notice in &added.notices {
-            outcome.said.push(notice.problem.clone());
+            outcome.sentences.push(notice.problem.clone());
         }
-        outcome.said.push(format!(
+        outcome.sentences.push(format!(
             "{} new seeds, {} known, {} new SURT prefixes in the scope",
             added.added, added.known, added.prefixes
         ));
@@ -261,7 +261,7 @@ impl JobAdmin<'_> {
     fn read(&self, line: &str, kind: Kind) -> Result<(Uri, HopPath, Option<String>), String> {
         let mut words = line.split_whitespace();
         let word = words.next().unwrap_or_default();
-        // Skips the first word of a journal line.
+        // Skips the first word of a line from a journal.
         let word = match word {
             "F+" | "Fi" | "Fr" | "Fs" | "Ff" => words.next().unwrap_or_default(),
             word => word,
@@ -287,7 +287,7 @@ impl JobAdmin<'_> {
         Ok((uri, hops, via.map(|via| via.as_str().to_owned())))
     }
 
-    /// Returns whether the filters of the scope accept a URI. For threads that may call plugins.
+    /// Returns `true` if the filters of the scope accept a URI. Must run on a thread that may call plugins.
     fn is_in_scope(
         &self,
         uri: &Uri,
@@ -313,7 +313,7 @@ impl JobAdmin<'_> {
         Ok(judged.decisions.iter().all(|decision| decision.accepted))
     }
 
-    /// Excludes URIs from now on. The exclusions are settings: they are checked, reported and kept like any other change.
+    /// Excludes URIs from now on. Exclusions are settings: they are checked, reported and stored like any other change.
     fn exclude(
         &self,
         lines: &[ActionLine],

@@ -9,8 +9,8 @@
 //! action/NAME.recover    journal, crawl log or export of another crawl
 //! action/NAME.exclude    SURT prefixes, or `regex EXPRESSION`, that are refused from now on
 //! ```
-//! Each may be compressed (`.gz`). `NAME.s.schedule` and the like take only URIs that the scope accepts. Nothing is executed:
-//! scripts are put aside, and the result says so.
+//! Each may be compressed (`.gz`). `NAME.s.schedule` and similar names take only URIs that the scope accepts. Scripts are never
+//! executed: they are moved like other files, and the result reports this.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -28,12 +28,12 @@ use super::{Author, JobAdmin, Running};
 use opilio_job::text_file::write_text;
 use opilio_stacks::on_plugin_thread;
 
-/// Folder of files to be carried out.
+/// Folder of files to be processed.
 const FOLDER: &str = "action";
-/// Folder of files that are done.
+/// Folder of processed files.
 const DONE: &str = "actions-done";
 
-/// Lines taken at once.
+/// Lines that are processed at once.
 const LINES_AT_ONCE: usize = 500;
 
 /// Longest line, in bytes: a URI, its hops, and the page it was found on.
@@ -42,20 +42,20 @@ const LINE_BYTES_MAX: u64 = 256 * 1024;
 /// Endings of files that are still being written.
 const DRAFTS: [&str; 6] = ["tmp", "part", "draft", "filepart", "swp", "crdownload"];
 
-/// Information in the name of a file.
+/// Kind of a file and how to read it, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Named {
+struct FileNameParts {
     kind: Kind,
     /// `true` if only URIs that the scope accepts are taken.
     is_scoped: bool,
     is_compressed: bool,
 }
 
-/// Files that were seen and are not yet done, with time and size at the last look.
+/// Files that are not yet processed, with modification time and size at the last check.
 #[derive(Default)]
-struct Looked(HashMap<PathBuf, (SystemTime, u64)>);
+struct PendingFiles(HashMap<PathBuf, (SystemTime, u64)>);
 
-/// Carries out the files of the folder until the crawl ends.
+/// Processes the files of the folder until the crawl ends.
 pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
     let Some(interval) = running.context.profile.actions.interval else {
         return;
@@ -65,7 +65,7 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
         tracing::error!("cannot use {}: {problem}", folder.display());
         return;
     }
-    let mut looked = Looked::default();
+    let mut looked = PendingFiles::default();
     loop {
         let (running, folder) = (running.clone(), folder.clone());
         let handle = Handle::current();
@@ -74,16 +74,16 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
             if stable.is_empty() {
                 return looked;
             }
-            // One guard for all files: the first may take all URIs out of the queues, and the next may bring more. If the crawl
-            // has ended, the files stay for the next start.
-            let Some(_hand) = running.live.hand() else {
+            // One guard for all files, so that the crawl does not end between two files: the first may remove all URIs from the
+            // queues, and the next may add some. If the crawl has ended, the files stay for the next start.
+            let Some(_guard) = running.live.hand() else {
                 return looked;
             };
             for path in stable {
-                // Filters are called, which needs a large stack.
+                // Filters may be called, which needs a large stack.
                 let done = on_plugin_thread("actions", || {
                     let _runtime = handle.enter();
-                    act(&running, &path)
+                    process_file(&running, &path)
                 });
                 if let Err(problem) = done.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
                     let what = format!("action {}", path.display());
@@ -110,14 +110,14 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
     }
 }
 
-impl Looked {
-    /// Returns files that looked the same twice, or that were last written to at least one interval ago.
+impl PendingFiles {
+    /// Returns files with the same time and size at two checks, and new files that were last written at least one interval ago.
     fn stable_files(&mut self, folder: &Path, interval: Duration) -> Vec<PathBuf> {
         let mut stable = Vec::new();
         let mut seen = HashMap::new();
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            // A symbolic link is not the operator's file.
+            // Symbolic links are not followed.
             let Ok(found) = fs::symlink_metadata(&path) else {
                 continue;
             };
@@ -146,21 +146,21 @@ fn is_draft(path: &Path) -> bool {
     name.starts_with('.') || name.ends_with('~') || DRAFTS.contains(&&*ending)
 }
 
-/// Carries out a file, moves it away, and writes the result.
-fn act(running: &Running, path: &Path) -> io::Result<()> {
+/// Processes a file, moves it to `actions-done/`, and writes the result.
+fn process_file(running: &Running, path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let by = Author {
         user: format!("action:{name}"),
         pid: 0,
     };
     let mut outcome = Outcome::default();
-    match named(&name) {
+    match parse_file_name(&name) {
         Ok(named) => {
             let profile = running.context.current();
             let admin = running.admin(&profile);
-            take(&admin, named, path, &by, &mut outcome)?;
+            process_lines(&admin, named, path, &by, &mut outcome)?;
         }
-        Err(why) => outcome.said.push(why.to_owned()),
+        Err(why) => outcome.sentences.push(why.to_owned()),
     }
     let at = Timestamp::now();
     let done = running.job.join(DONE);
@@ -180,9 +180,9 @@ fn act(running: &Running, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn take(
+fn process_lines(
     admin: &JobAdmin<'_>,
-    named: Named,
+    named: FileNameParts,
     path: &Path,
     by: &Author,
     outcome: &mut Outcome,
@@ -210,10 +210,10 @@ fn take(
             .map_err(io::Error::other)?;
     }
     let lines = if taken == 1 { "line" } else { "lines" };
-    outcome.said.push(format!("{taken} {lines} taken"));
+    outcome.sentences.push(format!("{taken} {lines} taken"));
     if let Some(damage) = outcome.damage.take() {
         let from = format!("cannot read the file from line {}: {damage}", number + 1);
-        outcome.said.push(from);
+        outcome.sentences.push(from);
     }
     Ok(())
 }
@@ -231,7 +231,7 @@ fn lines(
         match limited.read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => {}
-            // The next look would fail in the same way.
+            // The next attempt would fail in the same way.
             Err(problem) if is_damage(&problem) => {
                 outcome.damage = Some(problem.to_string());
                 break;
@@ -269,8 +269,8 @@ fn is_damage(problem: &io::Error) -> bool {
     matches!(problem.kind(), InvalidData | InvalidInput | UnexpectedEof)
 }
 
-/// Parses the name of a file, or returns the reason why nothing is done.
-fn named(name: &str) -> Result<Named, &'static str> {
+/// Parses the name of a file, or returns the reason why the file is not processed.
+fn parse_file_name(name: &str) -> Result<FileNameParts, &'static str> {
     let (name, is_compressed) = match name.strip_suffix(".gz") {
         Some(name) => (name, true),
         None => (name, false),
@@ -292,7 +292,7 @@ fn named(name: &str) -> Result<Named, &'static str> {
             );
         }
     };
-    Ok(Named {
+    Ok(FileNameParts {
         kind,
         is_scoped: stem.ends_with(".s") || stem == "s",
         is_compressed,
@@ -304,14 +304,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_what_is_done() {
+    fn the_name_of_a_file_selects_the_action() {
         let check = |name: &str, kind, is_scoped, is_compressed| {
-            let expected = Named {
+            let expected = FileNameParts {
                 kind,
                 is_scoped,
                 is_compressed,
             };
-            assert_eq!(named(name), Ok(expected), "{name}");
+            assert_eq!(parse_file_name(name), Ok(expected), "{name}");
         };
         check("monday.seeds", Kind::Seeds, false, false);
         check("a.s.schedule", Kind::Schedule, true, false);
@@ -320,19 +320,19 @@ mod tests {
         check("ads.exclude", Kind::Exclude, false, false);
         check("s.include", Kind::Include, true, false);
         for name in ["fix.groovy", "fix.bsh", "notes.txt", "seeds"] {
-            assert!(named(name).is_err(), "{name}");
+            assert!(parse_file_name(name).is_err(), "{name}");
         }
     }
 
     #[test]
-    fn a_file_is_read_when_nobody_writes_to_it_any_more() {
+    fn a_file_is_processed_after_its_last_write() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.seeds");
         fs::write(&file, "one").unwrap();
         fs::write(folder.path().join("b.seeds.part"), "half").unwrap();
         fs::write(folder.path().join(".c.seeds"), "half").unwrap();
         fs::create_dir(folder.path().join("d.seeds")).unwrap();
-        let mut looked = Looked::default();
+        let mut looked = PendingFiles::default();
         let interval = Duration::from_secs(3600);
         assert!(looked.stable_files(folder.path(), interval).is_empty());
         fs::write(&file, "one and two").unwrap();
@@ -341,13 +341,13 @@ mod tests {
             looked.stable_files(folder.path(), interval),
             std::slice::from_ref(&file)
         );
-        // A file that has been there for long is taken at the first look.
-        let mut looked = Looked::default();
+        // An old file is processed at the first check.
+        let mut looked = PendingFiles::default();
         assert_eq!(looked.stable_files(folder.path(), Duration::ZERO), [file]);
     }
 
     #[test]
-    fn bad_lines_are_told_by_number_and_cost_no_other() {
+    fn bad_lines_are_reported_by_number_and_affect_no_other() {
         let text = b"\xef\xbb\xbfa\n\n# no\n\xff\nb\n".to_vec();
         let mut outcome = Outcome::default();
         let mut number = 0;
@@ -361,11 +361,11 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_taken_as_far_as_it_can_be_read() {
+    fn lines_before_the_damage_of_a_file_are_processed() {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
         io::Write::write_all(&mut encoder, b"a\nb\nc\n").unwrap();
         let whole = encoder.finish().unwrap();
-        // Without the last line and everything behind it.
+        // The last line and everything after it are missing.
         let cut = &whole[..whole.len() - 10];
         let mut outcome = Outcome::default();
         let mut number = 0;

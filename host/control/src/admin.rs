@@ -26,7 +26,7 @@ pub(crate) struct JobAdmin<'a> {
     pub(super) job: &'a Path,
     pub(super) profile: &'a Arc<Profile>,
     pub(super) log: &'a JobLog,
-    /// Running crawl. None: only this process has the job, for the command alone.
+    /// Running crawl. None: no process runs the job, and this process has opened it for the command.
     pub(super) running: Option<&'a Running>,
     /// Commands that act on all nodes. None: the job runs on one machine, or the command acts on this directory alone.
     pub(super) commands: Option<&'a JobCommands>,
@@ -34,21 +34,21 @@ pub(crate) struct JobAdmin<'a> {
     frontier: &'a SharedFrontier,
 }
 
-/// The way on which a command has come to a job.
+/// Origin of a command to a job.
 #[derive(Clone, Copy, Default)]
 pub(super) enum CommandOrigin<'a> {
-    /// An operator has given it to this directory.
+    /// An operator has given the command to this directory.
     #[default]
     Here,
-    /// It is checked before all nodes of a shared job get it, and changes nothing.
+    /// The command is only checked, before all nodes of a shared job get it.
     Trial,
-    /// It comes from the log of commands that the nodes share.
+    /// The command is from the log of commands that the nodes share.
     Log {
-        /// Its place in the log.
+        /// Number of the command in the log.
         sequence: u64,
-        /// The component that it names.
+        /// The component that the command names.
         component: Option<&'a [u8]>,
-        /// `true` if this process has begun to carry it out before, and failed.
+        /// `true` if this process has tried to carry out the command before.
         is_again: bool,
     },
 }
@@ -58,7 +58,7 @@ impl CommandOrigin<'_> {
         matches!(self, CommandOrigin::Trial)
     }
 
-    /// Returns the place in the log of commands that the nodes share.
+    /// Returns the number of the command in the log of commands that the nodes share.
     pub(super) fn sequence(self) -> Option<u64> {
         match self {
             CommandOrigin::Log { sequence, .. } => Some(sequence),
@@ -66,7 +66,7 @@ impl CommandOrigin<'_> {
         }
     }
 
-    /// Returns `true` if this process has begun to carry the command out before, and failed.
+    /// Returns `true` if this process has tried to carry out the command before.
     pub(super) fn is_again(self) -> bool {
         matches!(self, CommandOrigin::Log { is_again: true, .. })
     }
@@ -141,7 +141,7 @@ impl<'a> JobAdmin<'a> {
         JobAdmin { commands, ..self }
     }
 
-    /// Returns the same access for a command that has come on another way, with the profile as it is now.
+    /// Returns the same access for a command of another origin, with the current profile.
     pub(super) fn with<'b>(
         &'b self,
         profile: &'b Arc<Profile>,

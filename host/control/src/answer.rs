@@ -77,7 +77,7 @@ pub enum CommandResponse {
     },
     /// Alerts for the operator.
     Alerts {
-        /// Alerts that hold, the worst first; then alerts that are over, the latest first.
+        /// Active alerts, most severe first; then cleared alerts, latest first.
         alerts: Vec<Alert>,
     },
     /// Report of an observer.
@@ -244,7 +244,7 @@ pub struct ImportResult {
     pub prerequisites: u64,
     /// Number of URIs that were left out.
     pub left_out: u64,
-    /// Number of URIs that the frontier cannot hold.
+    /// Number of URIs that the frontier cannot store.
     pub refused: u64,
     /// First of these refusals, one sentence each.
     pub refusals: Vec<String>,
@@ -402,10 +402,10 @@ pub struct Status {
     pub visits: Option<VisitCounts>,
     /// URIs in process, longest first; at most 100.
     pub in_flight: Vec<FetchInFlight>,
-    /// Pages that browsers have now, and counts; not set if no page was to be rendered so far.
+    /// Current pages of browsers, and counts; not set if no page was rendered so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browsers: Option<BrowsersStatus>,
-    /// Part of a shared crawl that the job has; not set on one machine, and while no process runs the job.
+    /// Part of a shared crawl that the job has; not set if the crawl is on one machine, or no process runs the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartStatus>,
     /// Active alerts, most severe first.

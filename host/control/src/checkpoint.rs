@@ -52,7 +52,7 @@ pub(super) const COPIES: [&str; 10] = [
 /// The part of a job's state that changes while it is crawled, copied at one moment.
 pub(super) struct CopiedState {
     pub(super) frontier: FrontierCheckpoint,
-    /// The place in the log of commands, of a job that several nodes share.
+    /// Place in the log of commands, for a job that several nodes share.
     commands: Option<CommandState>,
 }
 
@@ -119,7 +119,8 @@ impl JobAdmin<'_> {
 
     /// Copies the frontier, at once and without writing anything.
     pub(super) fn copied_state(&self) -> Result<CopiedState, ControlError> {
-        // Before the frontier is copied: a command whose effect the copy lacks is carried out again after a restore.
+        // Read before the frontier is copied, so that a command whose effect is not in the copy is carried out again after a
+        // restore.
         let commands = CommandState::for_copy(self.job)?;
         if let Some(running) = self.running {
             // The counts so far are part of the checkpoint.
@@ -142,10 +143,10 @@ impl JobAdmin<'_> {
     ) -> Result<Checkpoint, ControlError> {
         let summary = state.frontier.write(&directory.join("state"))?;
         let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
-        // The files are listed after the frontier's moment, so that they contain all that the frontier knows as archived.
+        // Files are listed after the frontier was copied, so that they contain all captures that the copy knows.
         let warcs = warcs(&self.job.join(&self.profile.archive.directory)).map_err(failed)?;
         copy_some(self.job, directory, &COPIES).map_err(failed)?;
-        // The place in the log is that of the copied frontier, and no process runs a copy.
+        // The place in the log belongs to the copied frontier. No process runs a copy.
         CommandState::write_copy(state.commands.as_ref(), directory)?;
         copy_components(self.job, directory).map_err(failed)?;
         copy(&self.job.join("job.json"), &directory.join(JOB_COPY)).map_err(failed)?;
@@ -173,7 +174,7 @@ pub(super) fn parent(job: &Path) -> PathBuf {
     job.join("checkpoints")
 }
 
-/// Removes unfinished checkpoints from the job's folder, and returns their names. The caller holds the job, and has not made a
+/// Removes unfinished checkpoints from the job's folder, and returns their names. The caller has locked the job, and has not made a
 /// checkpoint yet.
 pub(crate) fn remove_unfinished(job: &Path) -> io::Result<Vec<String>> {
     let mut removed = Vec::new();
@@ -192,7 +193,7 @@ pub(crate) fn remove_unfinished(job: &Path) -> io::Result<Vec<String>> {
     Ok(removed)
 }
 
-/// Whether a folder holds only parts of a checkpoint, and lacks the file that is written last.
+/// Returns `true` if a folder has only parts of a checkpoint, without the file that is written last.
 fn is_unfinished(directory: &Path) -> io::Result<bool> {
     let folders = [
         "state",
@@ -232,7 +233,7 @@ fn warcs(folder: &Path) -> Result<Vec<WarcFile>, FileError> {
         }
         let mut found = entry.metadata();
         if let (Err(_), Some(finished)) = (&found, file.strip_suffix(".open")) {
-            // The file was finished and renamed meanwhile.
+            // The file was finished and renamed after the folder was read.
             file = finished.to_owned();
             found = fs::metadata(folder.join(&file));
         }
@@ -258,8 +259,8 @@ pub(super) fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), Fi
     Ok(())
 }
 
-/// Copies the job's changes, its copies of files of the cluster, and its plugin files. Components come first, so that the list never
-/// names a missing one.
+/// Copies the job's changes, its copies of files of the cluster, and its plugin files. Components come first, so that the list
+/// never names a missing one.
 pub(super) fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
     for folder in [changes::CHANGES, FETCHED_FOLDER, components::COMPONENTS] {
         if from.join(folder).exists() {
@@ -269,7 +270,7 @@ pub(super) fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
     copy_some(from, to, &[components::LIST])
 }
 
-/// Copies everything except the lock, which belongs to its holder. Fails at a link that leads out of the folder.
+/// Copies a folder except its lock file. Fails at a link that leads out of the folder.
 pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<(), FileError> {
     fs::create_dir_all(to).map_err(|problem| (to.to_owned(), problem))?;
     let at = |problem| (from.to_owned(), problem);

@@ -14,7 +14,7 @@ use crate::secret_file::read_secret_file;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClusterFile {
-    /// Addresses of NATS servers. One is enough: it tells the others of its cluster.
+    /// Addresses of NATS servers. One is enough: the client learns the addresses of the other servers from it.
     pub servers: Vec<String>,
     /// Name of this machine, unique in the cluster.
     pub node: String,
@@ -26,23 +26,23 @@ pub struct ClusterFile {
     pub password_file: Option<PathBuf>,
     /// Certificates for NATS. Default: none; the system's authorities apply if a server asks for TLS.
     pub tls: Option<ClusterTlsFiles>,
-    /// Replicas of all data in NATS. Default 1: a single NATS server can keep no more.
+    /// Replicas of all data in NATS. Default 1, the maximum of a single NATS server.
     #[serde(default = "replicas")]
     pub replicas: usize,
     /// Number of partitions of a crawl. Default 1,024. The same on all nodes.
     #[serde(default = "partitions")]
     pub partitions: u16,
-    /// Time after which a silent node counts as gone. Default `"15s"`. The same on all nodes.
+    /// Time after which a node that does not renew its session counts as gone. Default `"15s"`. The same on all nodes.
     #[serde(default = "time_to_live", deserialize_with = "duration")]
     pub time_to_live: Duration,
     /// Time after which this daemon takes over parts of shared crawls of a node that is gone or was shut down, and parts that no node
-    /// has begun. Default: it takes over none.
+    /// has started. Default: the daemon takes over no parts.
     #[serde(default, deserialize_with = "some_duration")]
     pub take_over_after: Option<Duration>,
     /// Names of the crawls whose parts this daemon takes over; `*` stands for any characters. Default: all crawls of the cluster.
     /// Needs `take-over-after`.
     pub take_over_crawls: Option<Vec<String>>,
-    /// The configuration that has this section, an absolute path. Empty if it was not read from a file.
+    /// Absolute path of the configuration file with this section; empty if the section was not read from a file.
     #[serde(skip)]
     pub config: PathBuf,
 }
@@ -76,7 +76,7 @@ impl ClusterFile {
         self.with_password(read.transpose()?)
     }
 
-    /// Checks the settings, and reads no file.
+    /// Checks the settings without reading other files.
     ///
     /// # Errors
     /// A setting is wrong.
@@ -138,7 +138,7 @@ impl ClusterFile {
         Ok(file)
     }
 
-    /// Resolves the files that it names against the folder of the configuration, and notes the configuration.
+    /// Resolves relative paths in the section against the folder of the configuration file, and stores the path of that file.
     pub fn resolve(&mut self, config: &Path) {
         let folder = config.parent().unwrap_or(Path::new(""));
         self.config = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn two_settings_are_enough() {
+    fn only_servers_and_node_are_required() {
         let config = parse("").settings().unwrap();
         assert_eq!(config.login, NatsLogin::Anonymous);
         assert_eq!(config.replicas, 1);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn crawls_whose_parts_are_taken_over_have_names_or_patterns() {
+    fn take_over_crawls_has_names_or_patterns() {
         let five = "take-over-after = \"5m\"\n";
         let crawls = |list: &str| format!("{five}take-over-crawls = {list}\n");
         let all = "[\"news-*\", \"dk_2026\", \"*\"]";
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_settings_are_named_with_a_remedy() {
+    fn errors_name_the_setting_and_a_remedy() {
         refused(
             "credentials = \"c\"\nuser = \"u\"\n",
             "exclude each other: remove one",
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_password_is_that_of_the_file() {
+    fn the_password_is_read_from_its_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("password");
         let file = ClusterFile {

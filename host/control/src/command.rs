@@ -80,9 +80,9 @@ pub enum Command {
         #[serde(default)]
         text: bool,
     },
-    /// Returns the alerts that hold, and recent alerts that are over.
+    /// Returns the active alerts, and recent alerts that were cleared.
     Alerts,
-    /// Acknowledges an alert that holds.
+    /// Acknowledges an active alert.
     Acknowledge {
         /// Kind of the alert.
         kind: AlertKind,
@@ -100,7 +100,7 @@ pub enum Command {
     Stop,
     /// Stops politely on behalf of the system: the supervisor restarts the job.
     Terminate,
-    /// Limits the crawl's part of the bandwidth and connections that the machine's crawls share. Applies while this process runs.
+    /// Sets the crawl's share of the bandwidth and connections of the machine's crawls. Applies while this process runs.
     Share {
         /// Share from now on.
         share: Share,
@@ -211,14 +211,14 @@ pub enum Command {
         /// Change to make.
         action: QueueAction,
     },
-    /// Ends delays that are longer than any queue should have, for instance after the clock was ahead.
+    /// Ends delays that are longer than politeness and back-off allow, for instance after the clock was ahead.
     WakeOverlong,
     /// Cancels the fetch of a URI.
     Cancel {
         /// The URI.
         uri: String,
     },
-    /// Fetches a URI now, whatever its record says.
+    /// Fetches a URI now, even if it is known, done or out of scope.
     Force {
         /// The URI.
         uri: String,
@@ -276,8 +276,8 @@ pub enum Command {
     Set {
         /// Settings, each as `key = value` like in a profile: `politeness.min-delay = "10s"`.
         set: Vec<String>,
-        /// Conditions under which the settings apply, as in `match` of an override. None: the settings apply where no override
-        /// says otherwise.
+        /// Conditions under which the settings apply, as in `match` of an override. None: the settings apply everywhere except
+        /// where an override sets them.
         #[serde(default)]
         matching: Option<MatchFile>,
         /// `true` if the command only reports the effects and changes nothing.
@@ -487,7 +487,7 @@ fn page() -> u64 {
 }
 
 impl Command {
-    /// Returns `true` if the command adds URIs to queues. The crawl must not end for lack of URIs meanwhile.
+    /// Returns `true` if the command adds URIs to queues. The crawl must not end for lack of URIs while the command runs.
     pub(super) fn queues_uris(&self) -> bool {
         matches!(
             self,
@@ -522,7 +522,8 @@ impl Command {
         )
     }
 
-    /// Returns `true` if the command acts on all nodes and does not depend on other commands: it need not wait for one that fails.
+    /// Returns `true` if the command acts on all nodes and need not wait for earlier commands that fail, because it does not depend
+    /// on them.
     pub(super) fn needs_no_turn(&self) -> bool {
         matches!(self, Command::Pause | Command::Resume | Command::Stop)
     }
@@ -548,9 +549,8 @@ impl Command {
         }
     }
 
-    /// Returns the line for the job's log: the command as on the command line, in one line whatever it contains. `None` if it
-    /// changes nothing. Shares are not logged either: the daemon changes them every few seconds, without a decision of an
-    /// operator.
+    /// Returns the command for the job's log, as typed on the command line, always on a single line. Returns `None` if the command
+    /// changes nothing, and for shares, which the daemon changes every few seconds.
     pub(crate) fn log_line(&self) -> Option<String> {
         let number = |number: &Option<u8>, none: &str| {
             number.map_or_else(|| none.to_owned(), |number| number.to_string())
@@ -746,11 +746,11 @@ pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
 
 /// Formats the error of an invalid URI that an operator typed.
 pub fn no_uri(text: &str, problem: &UriError) -> String {
-    let said = opilio_stacks::chain(problem);
+    let reason = opilio_stacks::chain(problem);
     match problem {
         // The text of a syntax error contains the URI.
-        UriError::Syntax { .. } => said,
-        _ => format!("invalid URI {text:?}: {said}"),
+        UriError::Syntax { .. } => reason,
+        _ => format!("invalid URI {text:?}: {reason}"),
     }
 }
 
@@ -821,7 +821,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_refused() {
+    fn invalid_commands_are_refused() {
         for json in [
             "",
             "null",

@@ -1,9 +1,9 @@
 //! Comparison of two crawls: two jobs, or a job or checkpoint and a checkpoint. It compares the last visit of each URI.
 //! Prerequisites (look-ups, robots.txt and logins) are left out: the record of a look-up has its time and always differs.
 //!
-//! Both frontiers are read once, in the order of their records, which is the same in all frontiers. So the comparison takes
-//! little memory, however many URIs there are. A running job is read through its socket. A checkpoint is copied beside itself
-//! first, because opening a frontier changes its files.
+//! Both frontiers are read once, in the order of their records, which is the same in all frontiers. So memory use does not depend
+//! on the number of URIs. A running job is read through its socket. A checkpoint is first copied to a folder beside it, because
+//! opening a frontier changes its files.
 
 mod result;
 
@@ -29,19 +29,19 @@ use super::{
     UriSelection, carry_out,
 };
 
-/// Pieces of an export that wait to be compared.
+/// Maximum pieces of an export that wait to be compared.
 const PIECES_AHEAD: usize = 8;
 
-/// Media types that are counted by name; later ones count as `other`.
+/// Maximum media types that are counted by name; later ones count as `other`.
 const TYPES_MAX: usize = 1_000;
 
 /// Name of the folder with the copy of a checkpoint, before a random part.
 const COPY_PREFIX: &str = ".compared-";
 
-/// A copy that is older belongs to a comparison that was killed.
+/// Age from which a copy counts as left by a killed comparison.
 const COPY_AGE_MAX: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
-/// Hosts with the largest differences that are named.
+/// Maximum hosts in the list of the largest differences.
 const HOSTS_SHOWN: usize = 100;
 
 /// Line of an export, as far as it is compared.
@@ -118,7 +118,7 @@ struct Count {
     comparison: CrawlComparison,
     statuses: BTreeMap<i32, (u64, u64)>,
     media_types: BTreeMap<String, (u64, u64)>,
-    /// The present host: URIs of one host are next to each other.
+    /// The current host: URIs of one host follow each other.
     host: Option<ComparedHost>,
 }
 
@@ -261,11 +261,11 @@ impl Count {
     }
 }
 
-/// A crawl to be read.
+/// One of the compared crawls.
 struct Side {
     crawl: ComparedCrawl,
     job: PathBuf,
-    /// The copy of a checkpoint, which is removed in the end.
+    /// The copy of a checkpoint, which is removed at the end.
     _copy: Option<tempfile::TempDir>,
 }
 
@@ -345,7 +345,7 @@ fn remove_old_copies(folder: &Path) {
         let modified = entry.metadata().and_then(|found| found.modified());
         let age = modified.ok().and_then(|modified| modified.elapsed().ok());
         if is_copy && age.is_some_and(|age| age > COPY_AGE_MAX) {
-            // A folder that cannot be removed now is tried again by the next comparison.
+            // The next comparison retries a failed removal.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -368,12 +368,12 @@ fn export(job: &Path, by: &Author, out: &SyncSender<Result<String, ControlError>
         _ => true,
     });
     if let Err(problem) = reached {
-        // Nobody listens any more if the other side has failed.
+        // The receiver is dropped if the other side has failed.
         let _ = out.send(Err(problem));
     }
 }
 
-/// The lines of an export, which comes in pieces of whole lines.
+/// Iterator over the lines of an export, which arrives in pieces of whole lines.
 struct Lines {
     pieces: Receiver<Result<String, ControlError>>,
     text: String,

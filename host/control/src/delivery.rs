@@ -18,8 +18,8 @@ use opilio_job::fetched_files::FetchedFiles;
 use opilio_job::profile::frozen_profile;
 use opilio_visit::policy;
 
-/// Delivers a command to the job in this directory, and its answers to `respond`. `respond` returns whether a client still
-/// listens. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
+/// Delivers a command to the job in this directory, and its answers to `respond`, which returns `false` if the client has
+/// disconnected. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
 ///
 /// Blocks until the command is carried out.
 ///
@@ -51,7 +51,7 @@ pub fn is_reachable(job: &Path) -> bool {
     matches!(Connection::open(job), Ok(Some(_)))
 }
 
-/// Writes a line with author, action and result into the job's log. For programs that start and stop the job's processes.
+/// Writes a line with author, action and result into the job's log, for programs that start and stop the job's processes.
 ///
 /// # Errors
 /// The directory is not a job, or the log cannot be written.
@@ -73,8 +73,8 @@ pub fn log_file(job: &Path) -> Result<PathBuf, ControlError> {
     Ok(job.join(&profile.logs.directory).join("job.log"))
 }
 
-/// Locks a job against other processes, and completes an interrupted restore. `then` names the operator's next step, for the
-/// error if a process holds the job.
+/// Locks a job against other processes, and completes an interrupted restore. `then` is the operator's next step, for the error if
+/// another process has locked the job.
 pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<directory::JobLock, ControlError> {
     let in_use = |process: &str| {
         ControlError::new(
@@ -111,14 +111,14 @@ pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
     Err(ControlError::new(ErrorKind::Request, problem))
 }
 
-/// Job that this process holds for a command.
+/// Job that this process has locked for a command.
 struct Held {
     job: Job,
     profile: Arc<opilio_profile::Profile>,
     log: JobLog,
 }
 
-/// Held job with its open frontier. Fields are dropped in order, so the frontier is closed before the job is released.
+/// Locked job with its open frontier. Fields are dropped in order, so the frontier is closed before the job is unlocked.
 struct Opened {
     frontier: SharedFrontier,
     held: Held,
@@ -126,7 +126,7 @@ struct Opened {
 
 impl Held {
     fn open(directory: &Path) -> Result<Held, ControlError> {
-        // An existing job uses its own copies, not these.
+        // An existing job uses its own copies instead of these arguments.
         let nothing = Copies {
             profile: "",
             name: "",
@@ -170,7 +170,7 @@ impl Held {
         })
     }
 
-    /// Checks the store, which no process has open.
+    /// Checks the store of a job that no process runs.
     fn check(
         &self,
         repair: bool,

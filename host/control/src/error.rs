@@ -61,7 +61,7 @@ impl ControlError {
 impl From<opilio_frontier::FrontierError> for ControlError {
     fn from(problem: opilio_frontier::FrontierError) -> ControlError {
         match problem {
-            // Another process is just opening or closing the frontier.
+            // Another process is opening or closing the frontier.
             opilio_frontier::FrontierError::InUse { .. } => ControlError::new(
                 ErrorKind::State,
                 format!("{problem}, which is starting or ending; try again"),

@@ -83,7 +83,7 @@ impl JobAdmin<'_> {
         Ok(String::new())
     }
 
-    /// Returns the facts about a URI that wait evaluators receive in addition to `asked`.
+    /// Returns the facts about a URI that wait evaluators receive in addition to those in `asked`.
     fn known(
         &self,
         asked: &ExplainRequest<'_>,

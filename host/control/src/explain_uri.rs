@@ -1,14 +1,14 @@
-//! Explanation of a URI by a profile or a job. It has every setting, every stack, the answer of each filter before the fetch, and
-//! the answers of wait evaluators after a visit. Plugins that need a response are listed and not called.
+//! Explanation of a URI by a profile or a job: every setting, every stack, the answer of each filter before the fetch, and the
+//! answers of wait evaluators after a visit. Plugins that need a response are listed and not called.
 //!
-//! The questions are those of a visit (`opilio_visit`), for a URI that no frontier has issued. An explanation differs from a
-//! visit in these points, and nothing else:
+//! Plugins are called as in a visit (`opilio_visit`), for a URI that was not issued. An explanation differs from a visit only in
+//! these points:
 //!
-//! - Every stage is asked, also after one that refuses the URI: the reader wants to see all refusals.
-//! - A URI without hops that no crawl knows is judged by the scope, because it may be meant as a link. A seed is not.
-//! - If the command names another path, the link by which the crawl found the URI does not count.
-//! - Nothing is looked up or fetched: pre-fetch filters see no address, robots.txt and logins are not asked.
-//! - Wait evaluators get no content and no notes, and the price of the moment.
+//! - All stages are called, even after one has refused the URI, so that the reader sees all refusals.
+//! - The scope also judges an unknown URI without hops, because it may be meant as a link. It does not judge seeds.
+//! - If the command names another path, the link by which the crawl found the URI is ignored.
+//! - Nothing is looked up or fetched: pre-fetch filters get no address, and robots.txt and logins are not checked.
+//! - Wait evaluators get no content and no notes, and the current prices.
 
 mod answer;
 
@@ -112,7 +112,7 @@ pub(crate) fn explain_at_rest(
     on_plugin_thread("explain", asking).map_err(CrawlError::Kept)?
 }
 
-/// Explains a URI by a profile with these plugins. For a thread that may call plugins.
+/// Explains a URI by a profile with these plugins. Must run on a thread that may call plugins.
 pub(crate) fn explained(
     profile: &Arc<Profile>,
     stacks: &Arc<Stacks>,
@@ -183,7 +183,7 @@ pub(crate) fn explained(
     }
 }
 
-/// The record of a URI that is found as asked: with everything that the job knows of it, or new.
+/// Returns the record of a URI on the requested path: the job's record with that path, or a new record.
 pub(crate) fn subject(
     profile: &Profile,
     asked: &ExplainRequest<'_>,
@@ -213,8 +213,7 @@ pub(crate) fn subject(
     known
 }
 
-/// Returns the answers of the scope filters, and whether the URI belongs to the crawl. A URI without hops that no crawl knows may
-/// be a seed some day, and is judged as it would be as a link.
+/// Returns the answers of the scope filters, and whether the URI is in scope. An unknown URI without hops is judged like a link.
 fn scope(pipeline: &Pipeline, is_known: bool) -> (Vec<FilterAnswer>, bool) {
     let record = &pipeline.issue.record;
     let is_asked = !record.seed && record.hop_path.is_empty() && !is_known;
@@ -235,8 +234,8 @@ fn pre_fetch(pipeline: &Pipeline) -> (Vec<FilterAnswer>, bool) {
     })
 }
 
-/// Returns the stacks of all stages: those before the media type is known, and those after it. Filters of rendering are among them
-/// only if they are asked.
+/// Returns the stacks of all stages: those before the media type is known, and those after it. Render filters are included only if
+/// they are called.
 fn staged(
     before: &Stacks,
     (settings, after): (&EffectiveSettings, &Stacks),
@@ -298,7 +297,7 @@ fn waits(
     found.iter().map(wait).collect()
 }
 
-/// Returns the wait after a visit at the time `at`, which finds `found`.
+/// Returns the wait after a visit at the time `at` with the content state `found`.
 fn wait_after(
     pipeline: &Pipeline,
     (settings, stacks): (&EffectiveSettings, &Stacks),
@@ -350,7 +349,7 @@ fn answer_words(kind: &AnswerKind) -> (&'static str, &str) {
     }
 }
 
-/// Asks a stack of filters. Returns the answer of each and whether the URI is accepted. The answer that decides is marked.
+/// Calls a stack of filters. Returns the answer of each, with the deciding one marked, and whether the URI is accepted.
 fn answers(
     stack: &[Staged],
     judge: impl FnOnce(&mut dyn FnMut(usize, FilterPart<'_>)) -> ScopeJudgement,
@@ -480,7 +479,7 @@ browser.render = "auto"
     }
 
     #[test]
-    fn every_filter_is_asked_as_in_a_visit() {
+    fn every_filter_is_called_as_in_a_visit() {
         let page = "http://a.example/page";
         let explained = explained_each(&[
             (page, "L", false),
@@ -501,9 +500,9 @@ browser.render = "auto"
             (false, false),
             // The scope and pre-fetch filters let prerequisites pass.
             (true, true),
-            // It may be meant as a link.
+            // The URI may be meant as a link.
             (false, true),
-            // The operator has added it.
+            // The operator has added the URI.
             (true, true),
             (true, true),
         ];
@@ -518,7 +517,7 @@ browser.render = "auto"
     }
 
     #[test]
-    fn filters_of_rendering_are_listed_if_they_are_asked() {
+    fn render_filters_are_listed_if_they_are_called() {
         let explained = explained_each(&[
             ("http://a.example/", "", false),
             ("http://b.example/", "", false),
@@ -535,7 +534,7 @@ browser.render = "auto"
     }
 
     #[test]
-    fn the_link_by_which_a_uri_was_found_counts_unless_another_path_is_asked_for() {
+    fn the_link_of_the_record_is_used_unless_another_path_is_requested() {
         let profile = profile();
         let uri = Uri::parse("http://a.example/page").unwrap();
         let attribute = NamedValue {

@@ -12,7 +12,7 @@ use opilio_profile::Profile;
 use super::delivery::{hold_at_rest, must_be_job, note};
 use super::{Author, ControlError, ErrorKind};
 
-/// Hand-over of a job that no process runs. It holds the job: a running crawl hands its files over by itself.
+/// Hand-over of a job that no process runs. It locks the job, because a running crawl hands its files over by itself.
 pub struct HandoverAtRest {
     job: PathBuf,
     profile: Profile,
@@ -30,10 +30,10 @@ pub struct HandoverList {
 }
 
 impl HandoverAtRest {
-    /// Holds the job in `job`.
+    /// Locks the job in the directory `job`.
     ///
     /// # Errors
-    /// The directory is not a job, its profile names neither a store nor a command, or a process holds the job.
+    /// The directory is not a job, its profile names neither a store nor a command, or another process has locked the job.
     pub fn begin(job: &Path, by: &Author) -> Result<HandoverAtRest, ControlError> {
         must_be_job(job)?;
         let held = hold_at_rest(job, "hand its files over")?;
@@ -64,7 +64,7 @@ impl HandoverAtRest {
         respond: &mut dyn FnMut(Result<HandedOver, String>),
     ) -> Result<Vec<HandoverTotals>, ControlError> {
         let (job, profile) = (&self.job, &self.profile);
-        // Logs are stored last. What is written into them after that would make them wait again.
+        // Logs are stored last, because a log that is written to afterwards would have to be stored again.
         let mut steps = |step| match step {
             HandoverStep::Begun => {
                 if let Err(problem) = note(job, &self.by, "handover", "begun") {

@@ -1,7 +1,7 @@
 //! Hosts of a job with their counts and the freshness of their pages, in any order.
 //!
-//! The counts are rows of the ledger. They are read in parts, and only the requested page is kept: the order of a million hosts
-//! takes no more memory than a page.
+//! The counts are rows of the ledger. They are read in parts, and only the requested page is kept in memory, even if a million
+//! hosts are sorted.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -19,10 +19,10 @@ use super::{
     JobAdmin,
 };
 
-/// Most hosts of one answer.
+/// Maximum hosts of one answer.
 const HOSTS_MAX: usize = 1_000_000;
 
-/// Place of a host in an order. Equal values are in the order of names.
+/// Position of a host in an order. Hosts with equal values are in the order of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Position {
     /// Greater values come first; 0 in the order by name.
@@ -146,7 +146,7 @@ impl JobAdmin<'_> {
             ..place
         });
         let mut totals = HostTotals::default();
-        // One more than the page tells whether there is another page.
+        // One more host than the page has shows that there is another page.
         let mut page: BinaryHeap<Ranked> = BinaryHeap::new();
         let mut read: Option<String> = None;
         loop {

@@ -1,14 +1,15 @@
-//! Operators' commands on a job that several nodes share. A command goes into the job's log of commands in NATS, and the directory of
-//! each part carries it out once, in the order of the log; a part that starts later, or on another node, begins where its directory
-//! has stopped.
+//! Operators' commands on a job that several nodes share. A command is appended to the job's log of commands in NATS. The directory
+//! of each part carries it out once, in the order of the log. A part that starts later, or on another node, continues behind the
+//! last command that its directory has carried out.
 //!
-//! - The node where a command is given checks it first, and the log gets only commands that this node can carry out.
-//! - `cluster-commands.json` has the place in the log. It is written after the effects of a command are on disk. A process that dies in
-//!   between carries the command out again, which changes nothing (`LiveOverride::command`).
-//! - The place has the time of its command: NATS may lose commands and give their numbers again (`lost.rs`).
-//! - A command that fails holds up those behind it, except pauses, resumptions and stops (`carry_out.rs`).
-//! - Overrides have numbers of their own in each directory. In the log they have the place of the command that made them.
-//! - Components travel through the job's object store.
+//! - The node that receives a command checks it first. The log gets only commands that this node can carry out.
+//! - `cluster-commands.json` has the directory's place in the log: the number of the last command that it carried out. It is
+//!   written after the effects of the command are on disk. After a crash in between, the command is carried out again, which
+//!   changes nothing (`LiveOverride::command`).
+//! - The place also has the time of its command, because NATS may lose commands and reuse their numbers (`lost.rs`).
+//! - A command that fails delays the commands after it, except pauses, resumptions and stops (`carry_out.rs`).
+//! - Overrides have different numbers in each directory. In the log, an override has the number of the command that made it.
+//! - Components are passed on through the job's object store.
 
 mod carry_out;
 mod command_log;
@@ -29,7 +30,7 @@ use opilio_crawl::JobPart;
 use opilio_job::overrides::{self, LiveOverride};
 
 pub(crate) use command_log::JobCommands;
-pub(crate) use process::{begin, end, keep, tell_end};
+pub(crate) use process::{begin, end, keep, stop_others_at_time_limit};
 pub use starting::stop_other_nodes;
 pub(crate) use state::CommandState;
 
@@ -44,14 +45,14 @@ use super::{
 };
 
 impl JobAdmin<'_> {
-    /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI or with its
-    /// queue. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
+    /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI or with
+    /// its queue. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
     pub(super) fn perform(&self, request: &CommandRequest, respond: Respond<'_>) {
         let Some(commands) = self.commands.filter(|_| !request.only_here) else {
             return self.perform_here(request, respond);
         };
         if request.command.is_for_all_nodes() {
-            return commands.give(self, request, respond);
+            return commands.send_and_carry_out(self, request, respond);
         }
         match other_part(self, &commands.part, &request.command) {
             Some(place) => commands.ask(&place, request, respond),
@@ -61,7 +62,7 @@ impl JobAdmin<'_> {
 }
 
 impl JobCommands {
-    /// The commands of a job that no process runs; `None` if the command does not concern other nodes.
+    /// Returns access to the log of commands for a job that no process runs; `None` if the command does not concern other nodes.
     ///
     /// # Errors
     /// The cluster has no such job, or NATS fails.
@@ -116,10 +117,15 @@ impl JobCommands {
         }
     }
 
-    /// Gives a command to all nodes, and carries it out here. The last answer is [`CommandResponse::End`] or
+    /// Sends a command to all nodes, and carries it out here. The last answer is [`CommandResponse::End`] or
     /// [`CommandResponse::Refused`].
-    fn give(&self, admin: &JobAdmin<'_>, request: &CommandRequest, respond: Respond<'_>) {
-        // The task that follows the log would keep no answers.
+    fn send_and_carry_out(
+        &self,
+        admin: &JobAdmin<'_>,
+        request: &CommandRequest,
+        respond: Respond<'_>,
+    ) {
+        // The task that follows the log discards the answers.
         let _lock = self.command_lock();
         let live = overrides::read(&self.directory).unwrap_or_default();
         if let Command::ChangeOverride { id, .. } = &request.command
@@ -127,7 +133,7 @@ impl JobCommands {
                 .iter()
                 .any(|one| one.id == *id && one.command.is_none())
         {
-            // Made by a command that acted on this directory alone: the other nodes do not have it.
+            // The override was made by a command for this directory alone, so the other nodes do not have it.
             return admin.perform_here(request, respond);
         }
         let problem = match self.send(admin, request, &live, respond) {
@@ -157,8 +163,8 @@ impl JobCommands {
         }
     }
 
-    /// Carries out a command that this node has put into the log, and those before it. If one of these fails, a pause, a resumption or
-    /// a stop does not wait for it.
+    /// Carries out a command that this node has put into the log, and the commands before it. If an earlier one fails, a pause, a
+    /// resumption or a stop does not wait for it.
     fn carry_out_given(
         &self,
         admin: &JobAdmin<'_>,
@@ -167,7 +173,7 @@ impl JobCommands {
         respond: Respond<'_>,
     ) -> Result<(), NotNow> {
         if request.command == Command::Resume {
-            // Also the pause of this node ends, for instance one of an alert. It holds until the log has the command.
+            // A pause of this node alone ends too, for instance one by an alert. It lasts until the log has the command.
             drop(admin.pause(false, &mut |_| true));
         }
         match self.carry_out_through(admin, sequence, respond) {
@@ -237,7 +243,7 @@ impl JobCommands {
     }
 }
 
-/// Fails if a command would be refused. Faults go to `respond`.
+/// Fails if the command would be refused. Errors in settings are sent to `respond`.
 fn check(
     trial: &JobAdmin<'_>,
     by: &Author,

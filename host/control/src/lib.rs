@@ -6,9 +6,8 @@
 //! running:     socket.rs takes commands from the job's socket
 //! not running: carry_out opens the job for one command
 //! ```
-//! Commands do not depend on the way they arrived. Each command that changes something gets a line in the job's `job.log`.
-//! Nothing here holds the frontier for longer than one bounded part of a command. Nothing holds the frontier while an answer is
-//! being sent.
+//! Both paths carry out commands in the same way. Each command that changes something gets a line in the job's `job.log`.
+//! A command locks the frontier for one bounded part at a time, and never while an answer is being sent.
 
 mod action_lines;
 mod actions;

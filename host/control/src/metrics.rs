@@ -1,8 +1,8 @@
 //! Metrics of jobs in the text exposition format of Prometheus (version 0.0.4). Readers of OpenMetrics and textfile collectors
 //! accept it as well. `docs/METRICS.md` explains every metric.
 //!
-//! Labels have few values: statuses, the 50 most frequent media types, states of queues, kinds of alerts, and the plugins of the
-//! profile, names of parts. A host or a URI is never a label.
+//! Labels have few values: statuses, the 50 most frequent media types, states of queues, kinds of alerts, plugins of the profile,
+//! and names of parts. A host or a URI is never a label.
 
 mod browsers;
 mod parts;
@@ -434,7 +434,7 @@ mod tests {
         }
     }
 
-    /// A part of a shared crawl that watches the others.
+    /// A part of a shared crawl that observes the others.
     fn part() -> PartStatus {
         PartStatus {
             takeovers: Some(0),
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dashboard_asks_for_metrics_that_there_are() {
+    fn the_dashboard_queries_only_documented_metrics() {
         let (_, samples) = names(&metrics([("a", &figures())]));
         let dashboard = include_str!("../../../docs/grafana.json");
         serde_json::from_str::<serde_json::Value>(dashboard).unwrap();

@@ -1,4 +1,5 @@
-//! Overrides of a job: list them, and add, change, move and remove live ones. `touched.rs` finds the URIs that a change would touch.
+//! Overrides of a job: list them, and add, change, move and remove live ones. `touched.rs` finds the URIs that a change would
+//! touch.
 //!
 //! Overrides of the profile are fixed. They come first. Live overrides are those that operators have made since
 //! ([`opilio_job::overrides`]); the last one that matches wins.
@@ -107,7 +108,7 @@ impl JobAdmin<'_> {
                 "nothing was changed: a change is either one override or settings of the whole job; make one change for each",
             ));
         }
-        // A preview changes nothing and may take long: other changes need not wait for it.
+        // A preview changes nothing and may take long, so it does not lock out other changes.
         let running = self.running.filter(|_| !request.only_check);
         let _changing = running.map(|running| running.live.changing());
         let before = self.live_overrides()?;
@@ -132,7 +133,7 @@ impl JobAdmin<'_> {
             action: OverrideAction::Add,
             changed: settings_in_text
                 .iter()
-                .map(|one| changed(one, None))
+                .map(|one| setting_change(one, None))
                 .collect(),
             settings_in_text: settings_in_text.to_vec(),
             arguments: request.set.to_vec(),
@@ -140,8 +141,8 @@ impl JobAdmin<'_> {
         self.revise(revision, (by, request.reason), request.only_check, respond)
     }
 
-    /// Completes a command of a shared job that has made an override before, and was not noted as carried out: the process died, or a
-    /// later step failed.
+    /// Completes a command of a shared job that was not recorded as carried out although it has made its override, because the
+    /// process died or a later step failed.
     fn complete_override(
         &self,
         made: &LiveOverride,
@@ -166,7 +167,7 @@ impl JobAdmin<'_> {
         }
         let changed: Vec<SettingChanged> = settings_in_text
             .iter()
-            .map(|one| changed(one, None))
+            .map(|one| setting_change(one, None))
             .collect();
         Ok(format!(
             "override {}, which was made before: {}",
@@ -184,7 +185,7 @@ impl JobAdmin<'_> {
         only_check: bool,
         respond: Respond<'_>,
     ) -> Result<String, ControlError> {
-        // A preview changes nothing and may take long: other changes need not wait for it.
+        // A preview changes nothing and may take long, so it does not lock out other changes.
         let running = self.running.filter(|_| !only_check);
         let _changing = running.map(|running| running.live.changing());
         let before = self.live_overrides()?;
@@ -195,7 +196,7 @@ impl JobAdmin<'_> {
         let revision = match change {
             OverrideChange::Remove => Revision {
                 action: OverrideAction::Remove,
-                changed: was.iter().map(removed).collect(),
+                changed: was.iter().map(setting_removal).collect(),
                 settings_in_text: Vec::new(),
                 arguments: Vec::new(),
                 before,
@@ -230,7 +231,7 @@ impl JobAdmin<'_> {
                 unset,
                 matching,
             } => {
-                let edited = self.edited(written, set, unset, matching.as_deref(), respond)?;
+                let edited = self.apply_edit(written, set, unset, matching.as_deref(), respond)?;
                 one.toml = edited.toml();
                 let settings_in_text = opilio_profile::settings_in_text(&one.toml);
                 let changed = difference(&was, &settings_in_text);
@@ -258,7 +259,7 @@ impl JobAdmin<'_> {
     }
 
     /// Applies an edit to an override. The result is checked later, with the whole profile.
-    fn edited(
+    fn apply_edit(
         &self,
         one: WrittenOverride,
         set: &[String],
@@ -283,7 +284,8 @@ impl JobAdmin<'_> {
         edit(one, &text, unset, matching)
     }
 
-    /// Checks a change of live overrides and finds the URIs that it touches. Then keeps and applies it, if it is not only a preview.
+    /// Checks a change of live overrides and finds the URIs that it touches. Then keeps and applies it, if it is not only a
+    /// preview.
     fn revise(
         &self,
         revision: Revision,
@@ -317,7 +319,7 @@ impl JobAdmin<'_> {
             .filter(|_| is_new_text)
             .map(|at| after[at].toml.clone());
         let text = text.unwrap_or_default();
-        // A change of the order may change the settings of every plugin that a live override has settings of.
+        // A change of the order may affect every plugin for which a live override has settings.
         let affected = match action {
             OverrideAction::Add => Plugins::of(&settings_in_text),
             _ => Plugins::of(&settings_of(before.iter().chain(&after))),
@@ -369,7 +371,7 @@ impl JobAdmin<'_> {
             if is_new_text {
                 one.toml = first(&one.toml).toml();
             }
-            // The order of overrides is not part of one: its author and reason stay those of its settings and conditions.
+            // A move does not change author and reason of an override, which belong to its settings and conditions.
             if !matches!(action, OverrideAction::Move) {
                 one.by = by.name();
                 one.at = at;
@@ -400,17 +402,17 @@ impl JobAdmin<'_> {
     }
 }
 
-/// Text of a live override before an edit and after it, for callers that refuse settings before the command is carried out.
+/// Text of a live override before and after an edit, for callers that check settings before they send the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditedOverrideText {
-    /// The override as it is.
+    /// The present override.
     pub before: String,
-    /// The override as the edit would make it. Lines that are not TOML stand at its end.
+    /// The override after the edit. Lines that are not TOML are at its end.
     pub after: String,
 }
 
 impl EditedOverrideText {
-    /// Applies an edit to the live override `id` of a job, and keeps nothing.
+    /// Applies an edit to the live override `id` of a job without storing the result.
     ///
     /// # Errors
     /// The job has no such live override, the edit removes settings that the override does not have, or leaves none.
@@ -521,7 +523,7 @@ fn settings_of<'o>(overrides: impl Iterator<Item = &'o LiveOverride>) -> Vec<Set
         .collect()
 }
 
-fn changed(one: &SettingInText, before: Option<String>) -> SettingChanged {
+fn setting_change(one: &SettingInText, before: Option<String>) -> SettingChanged {
     SettingChanged {
         key: one.key.clone(),
         before,
@@ -530,10 +532,10 @@ fn changed(one: &SettingInText, before: Option<String>) -> SettingChanged {
     }
 }
 
-fn removed(one: &SettingInText) -> SettingChanged {
+fn setting_removal(one: &SettingInText) -> SettingChanged {
     SettingChanged {
         after: None,
-        ..changed(one, Some(one.toml.clone()))
+        ..setting_change(one, Some(one.toml.clone()))
     }
 }
 
@@ -545,10 +547,10 @@ fn difference(was: &[SettingInText], now: &[SettingInText]) -> Vec<SettingChange
     };
     let set = now.iter().filter_map(|one| {
         let before = value_in(was, &one.pointer);
-        (before.as_ref() != Some(&one.toml)).then(|| changed(one, before))
+        (before.as_ref() != Some(&one.toml)).then(|| setting_change(one, before))
     });
     let unset = was
         .iter()
         .filter(|one| value_in(now, &one.pointer).is_none());
-    set.chain(unset.map(removed)).collect()
+    set.chain(unset.map(setting_removal)).collect()
 }

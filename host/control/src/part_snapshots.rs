@@ -1,12 +1,12 @@
 //! Snapshots of a part of a shared crawl in the job's archive store, from which another node can take the part over.
 //!
-//! A snapshot is a checkpoint. It counts when the cluster names it, and that is the last step:
+//! A snapshot is a checkpoint. It is valid once the cluster names it, which is the last of these steps:
 //!
-//! 1. The frontier is copied, with the number of the last message of its inbox that it has.
-//! 2. All archive files are closed, and the store has them. So nothing that the snapshot has as captured can be missing.
-//! 3. The files of the checkpoint and a manifest go to the store.
-//! 4. The cluster names the manifest, if this directory still has the part.
-//! 5. The messages that the snapshot covers leave the inbox, and the snapshot before leaves the store.
+//! 1. The frontier is copied, with the number of the last inbox message that it includes.
+//! 2. All archive files are closed and stored. So every capture in the snapshot is in the store.
+//! 3. The files of the checkpoint and a manifest are stored.
+//! 4. The cluster records the manifest, if this directory still has the part.
+//! 5. Messages that the snapshot includes are removed from the inbox, and the previous snapshot is removed from the store.
 
 use std::fs;
 use std::io;
@@ -25,37 +25,38 @@ use tokio::task::JoinSet;
 use super::{Checkpoint, ControlError, Running};
 use opilio_job::alerts::{AlertKind, Severity};
 
-/// Version of the manifest.
+/// Version of the manifest's format.
 const VERSION: u32 = 1;
 
 /// Name of the manifest in a snapshot's folder.
 const MANIFEST: &str = "manifest.json";
 
-/// Pause between two looks.
+/// Interval at which the publisher checks whether a snapshot is due.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Interval of snapshots if the profile's was removed after the job was made.
+/// Interval of snapshots if `checkpoint.publish-every` was removed after the job was created.
 const EVERY_DEFAULT: Duration = Duration::from_secs(600);
 
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// Shortest pause between two snapshots of a part that has nothing left to do. The others wait for its snapshot at the end.
+/// Shortest pause between two snapshots of a part that has nothing left to do. It is short because the other parts wait for its
+/// last snapshot.
 const REST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Pauses between early snapshots are so many times as long as the last one took.
+/// Pause before an early snapshot, as a multiple of the time that the last snapshot took.
 const PAUSE_FACTOR: u32 = 4;
 
-/// Files of a snapshot that are stored, read or removed at the same time.
+/// Maximum files of a snapshot that are stored, read or removed at the same time.
 const FILES_AT_ONCE: usize = 8;
 
-/// Messages of the inbox that wait for a snapshot. With more, it is made early.
+/// Maximum inbox messages since the last snapshot. With more, the next snapshot is made early.
 const INBOX_MAX: u64 = 10_000;
 
 /// Subject of the alert about snapshots.
 const SUBJECT: &str = "snapshot";
 
-/// List of the files of a snapshot.
+/// Manifest of a snapshot: the list of its files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SnapshotManifest {
     version: u32,
@@ -65,7 +66,7 @@ pub(super) struct SnapshotManifest {
     number: u64,
     /// Time of the saved state.
     pub(super) made: Timestamp,
-    /// The last message of the part's inbox that the snapshot covers.
+    /// Number of the last message of the part's inbox that the snapshot includes.
     covered: u64,
     /// Known URIs.
     uris: u64,
@@ -102,18 +103,18 @@ pub enum SnapshotError {
     /// The store lacks archive files.
     #[error("{0} archive files are not in the store: `opilio job handover JOB` stores them")]
     NotStored(usize),
-    /// This process does not have its part now.
+    /// This process does not have its part at present.
     #[error("this process does not have its part of the job now")]
     NoPart,
     /// The crawl has ended.
     #[error("the crawl has ended")]
     Ended,
-    /// The manifest is not one.
-    #[error("{url} is not the manifest of a snapshot that this version reads: {problem}")]
+    /// The manifest is invalid or of another version.
+    #[error("invalid manifest of a snapshot {url}: {problem}")]
     Manifest {
         /// URL of the manifest.
         url: String,
-        /// The difference.
+        /// Description of the error.
         problem: String,
     },
 }
@@ -127,15 +128,15 @@ pub(crate) struct Publisher {
     folder: String,
     /// End of the last attempt.
     last: Instant,
-    /// Time that it took, without waiting for archive files.
+    /// Duration of the last attempt, without the wait for archive files.
     took: Duration,
     waited: Duration,
     is_failing: bool,
-    /// Deliveries that the frontier had at the last attempt.
+    /// Number of messages that were delivered to the frontier before the last attempt.
     delivered: u64,
-    /// A message up to which the inbox can be emptied.
+    /// Number of the last inbox message that can be removed.
     acknowledged: Option<MessagePlace>,
-    /// Manifests of snapshots that this process has removed from the store since the last one.
+    /// Manifests of replaced snapshots that this process has removed from the store since it last published one.
     removed: Vec<String>,
 }
 
@@ -179,7 +180,8 @@ impl Publisher {
         self
     }
 
-    /// Publishes the last snapshot of a crawl that has ended, if anything has changed. All archive files are closed and handed over.
+    /// Publishes the last snapshot of a crawl that has ended, if anything has changed. All archive files are closed and handed
+    /// over.
     pub(crate) async fn finish(&mut self) {
         if self.membership.has_part() && !self.is_published() {
             self.attempt(None).await;
@@ -208,7 +210,7 @@ impl Publisher {
             || self.membership.is_at_rest() && since >= early.max(REST_PAUSE)
     }
 
-    /// Publishes a snapshot, and tells the operator about it. Without `ended`, the crawl has ended.
+    /// Publishes a snapshot, and logs the result. A failure raises an alert. `None` for `ended` means that the crawl has ended.
     async fn attempt(&mut self, ended: Option<&watch::Receiver<()>>) {
         let began = Instant::now();
         self.waited = Duration::ZERO;
@@ -224,7 +226,7 @@ impl Publisher {
                 let words = format!("{} with {} URIs", snapshot.manifest, snapshot.uris);
                 self.running.log.crawl("snapshot", &words);
             }
-            // The next one is made after the end.
+            // The last snapshot is made after the end of the crawl.
             Err(SnapshotError::Ended) => {}
             Err(problem) => {
                 let why = opilio_stacks::chain(&problem);
@@ -304,7 +306,7 @@ impl Publisher {
         Ok(snapshot)
     }
 
-    /// Writes a checkpoint. Returns it, and the number of changes that it has.
+    /// Writes a checkpoint. Returns it with the number of changes that it includes.
     async fn copy_frontier(&self, directory: PathBuf) -> Result<(Checkpoint, u64), SnapshotError> {
         let running = self.running.clone();
         blocking(move || {
@@ -373,13 +375,13 @@ impl Publisher {
                 })
             }
         });
-        let mut stored = at_once(put).await?;
+        let mut stored = run_concurrently(put).await?;
         stored.sort_by(|one, other| one.path.cmp(&other.path));
         must_have_part(&self.membership)?;
         Ok(stored)
     }
 
-    /// Empties the inbox as far as the newest snapshot covers it.
+    /// Removes inbox messages that the newest snapshot includes.
     async fn acknowledge(&mut self) {
         let Some(covered) = self.acknowledged else {
             return;
@@ -391,7 +393,7 @@ impl Publisher {
         }
     }
 
-    /// Removes a snapshot that another one has replaced. Its manifest goes last, so that a removal that was cut short is completed.
+    /// Removes a replaced snapshot. Its manifest is removed last, so that an interrupted removal can be completed.
     async fn remove(&self, manifest: &str) -> Result<(), SnapshotError> {
         let path = Path::new(manifest);
         if !self.store.has_object(path).await? {
@@ -408,7 +410,7 @@ impl Publisher {
                 Ok(store.remove_object(&path).await?)
             }
         });
-        at_once(removed).await?;
+        run_concurrently(removed).await?;
         must_have_part(&self.membership)?;
         Ok(self.store.remove_object(path).await?)
     }
@@ -438,13 +440,13 @@ impl SnapshotManifest {
         })
     }
 
-    /// Parses a manifest. Its files are below its folder.
+    /// Parses a manifest. Paths that lead out of its folder are errors.
     fn parse(text: &str) -> Result<SnapshotManifest, String> {
         let manifest: SnapshotManifest =
             serde_json::from_str(text).map_err(|problem| problem.to_string())?;
         if manifest.version != VERSION {
             let found = manifest.version;
-            return Err(format!("it has version {found}, this one reads {VERSION}"));
+            return Err(format!("version {found} is not supported, only {VERSION}"));
         }
         let is_inside = |file: &&SnapshotFile| {
             let mut steps = Path::new(&file.path).components();
@@ -452,11 +454,11 @@ impl SnapshotManifest {
         };
         match manifest.files.iter().find(|file| !is_inside(file)) {
             None => Ok(manifest),
-            Some(outside) => Err(format!("it names {:?}", outside.path)),
+            Some(outside) => Err(format!("invalid path {:?}", outside.path)),
         }
     }
 
-    /// Reads a snapshot of the store into a new folder, as a checkpoint. The SHA-256 of each file is compared.
+    /// Downloads a snapshot from the store into a new folder, as a checkpoint. Verifies the SHA-256 of each file.
     pub(super) async fn download(
         store: &Arc<FileStore>,
         snapshot: &PublishedSnapshot,
@@ -476,13 +478,13 @@ impl SnapshotManifest {
                 Ok(store.get_object(&from, &to, Some(&file.sha256)).await?)
             }
         });
-        at_once(files).await?;
+        run_concurrently(files).await?;
         Ok(manifest)
     }
 }
 
-/// Does this work, a few at the same time. Returns the results in any order, or the first error.
-async fn at_once<T: Send + 'static>(
+/// Runs these tasks, at most [`FILES_AT_ONCE`] at the same time. Returns the results in any order, or the first error.
+async fn run_concurrently<T: Send + 'static>(
     mut work: impl Iterator<Item = impl Future<Output = Result<T, SnapshotError>> + Send + 'static>,
 ) -> Result<Vec<T>, SnapshotError> {
     let mut running = JoinSet::new();
@@ -501,7 +503,7 @@ async fn at_once<T: Send + 'static>(
     }
 }
 
-/// Adds the files of a folder, with their paths in it. Locks belong to their holders.
+/// Adds the paths of all files in a folder, relative to it. Lock files are left out.
 fn walk(folder: &Path, inside: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder.join(inside))? {
         let entry = entry?;
@@ -549,12 +551,12 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_names_files_of_its_own_folder_only() {
+    fn paths_out_of_the_folder_of_a_manifest_are_refused() {
         let whole = manifest("state/store/1");
         assert_eq!(parsed(&whole), Ok(whole));
         for outside in ["../x", "/etc/passwd", "state/../../x", "."] {
             let problem = parsed(&manifest(outside)).unwrap_err();
-            assert_eq!(problem, format!("it names {outside:?}"));
+            assert_eq!(problem, format!("invalid path {outside:?}"));
         }
         assert!(parsed(&manifest("")).is_err());
         let later = SnapshotManifest {
@@ -563,13 +565,13 @@ mod tests {
         };
         assert_eq!(
             parsed(&later).unwrap_err(),
-            "it has version 2, this one reads 1"
+            "version 2 is not supported, only 1"
         );
         assert!(SnapshotManifest::parse("{}").is_err());
     }
 
     #[test]
-    fn locks_are_no_part_of_a_snapshot() {
+    fn snapshots_have_no_lock_files() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("state/store")).unwrap();
         for file in [

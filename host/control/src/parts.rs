@@ -12,30 +12,30 @@ use utoipa::ToSchema;
 /// A part of a shared crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ListedPart {
-    /// Its name.
+    /// Name of the part.
     pub name: String,
-    /// The node that has it. Not set if no node has begun it.
+    /// Node that has the part; not set if no node has started it.
     pub node: Option<String>,
-    /// Its state.
+    /// State of the part.
     pub state: PartState,
-    /// `true` if it had nothing left to do when it last said so.
+    /// `true` if the part had nothing left to do at its last report.
     pub is_at_rest: bool,
-    /// Its newest snapshot. Not set if there is none.
+    /// Newest snapshot of the part; not set if there is none.
     pub snapshot: Option<ListedSnapshot>,
     /// Messages with links that the part has not taken, or that no snapshot covers.
     pub inbox: u64,
-    /// Commands of operators that it has not carried out.
+    /// Commands of operators that the part has not carried out.
     pub commands: u64,
     /// Number of directories that have had the part; 0 if it cannot be taken over.
     pub epoch: u64,
     /// Time at which the node got the part. Not set if it cannot be taken over.
     pub since: Option<Timestamp>,
-    /// Its last figures. Not set if its process has published none.
+    /// Latest figures of the part; not set if its process has published none.
     pub figures: Option<PartFigures>,
-    /// The attempt of a daemon to take it over. Not set if none is under way.
+    /// Takeover that a daemon has begun; not set if there is none.
     pub takeover: Option<PartTakeover>,
-    /// The last attempt to take it over that has failed. Not set if none has, if another directory has got the part since, or if it
-    /// runs and no other attempt is under way.
+    /// Last takeover that failed. Not set if none has failed, if another directory has got the part since, or if the part runs and
+    /// no other takeover has begun.
     pub failed_takeover: Option<FailedTakeover>,
     /// The reason why no process works on it, and the remedy, as a sentence. Not set unless it has something left to do, other parts
     /// are at work, and no daemon takes it over.
@@ -66,7 +66,8 @@ pub fn total_figures(parts: &[ListedPart]) -> PartFigures {
     total
 }
 
-/// Returns `true` if a process works on a part of a shared crawl, or no other process has noticed its silence yet.
+/// Returns `true` if a process works on a part of a shared crawl. A process that has died counts until another process notices
+/// that it does not renew its session.
 ///
 /// # Errors
 /// NATS fails.
@@ -81,7 +82,7 @@ pub async fn is_worked_on(connection: &ClusterConnection, job: &str) -> Result<b
         .any(|session| session.state == SessionState::Live))
 }
 
-/// Lists the parts of a shared crawl, in their order.
+/// Lists the parts of a shared crawl in the order of their numbers.
 ///
 /// # Errors
 /// The cluster has no such crawl, or NATS fails.
@@ -110,7 +111,7 @@ pub async fn listed_parts(
         let attempts = job.checked_takeover(name, record.as_ref()).await?;
         let (takeover, failed_takeover) = takeover_attempts(attempts);
         let state = part_state(session.map(|session| session.state));
-        let is_waited_for = is_waited_for(state, takeover.as_ref());
+        let needs_takeover = needs_takeover(state, takeover.as_ref());
         let (epoch, since) = record
             .as_ref()
             .map_or((0, None), |record| (record.epoch, Some(record.claimed_ms)));
@@ -137,7 +138,7 @@ pub async fn listed_parts(
             since: since.and_then(|at| Timestamp::from_millisecond(at).ok()),
             figures: figures.and_then(|json| serde_json::from_slice(&json).ok()),
             takeover,
-            failed_takeover: failed_takeover.filter(|_| is_waited_for),
+            failed_takeover: failed_takeover.filter(|_| needs_takeover),
             remedy: None,
         });
     }
@@ -145,7 +146,7 @@ pub async fn listed_parts(
     Ok(parts)
 }
 
-/// Names the remedies for parts that no process works on. A crawl that was stopped on all nodes, or has finished, needs none.
+/// Adds remedies to parts that no process works on. A crawl that was stopped on all nodes, or has finished, needs none.
 fn name_remedies(parts: &mut [ListedPart]) {
     let is_running = |part: &ListedPart| part.state == PartState::Running;
     if !parts.iter().any(is_running) {
@@ -167,8 +168,9 @@ fn name_remedies(parts: &mut [ListedPart]) {
     }
 }
 
-/// Returns `true` if somebody has to take a part over, or is about to. Its own process may have come back after an attempt.
-fn is_waited_for(state: PartState, takeover: Option<&PartTakeover>) -> bool {
+/// Returns `true` if no process works on the part, or if a takeover has begun. A process may resume its part after a failed
+/// takeover.
+fn needs_takeover(state: PartState, takeover: Option<&PartTakeover>) -> bool {
     state != PartState::Running || takeover.is_some()
 }
 
@@ -177,15 +179,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_of_a_part_that_runs_are_over() {
+    fn failed_takeovers_of_a_running_part_are_not_listed() {
         let takeover = PartTakeover {
             node: "b".to_owned(),
             since: Timestamp::UNIX_EPOCH,
         };
-        assert!(is_waited_for(PartState::Gone, None));
-        assert!(!is_waited_for(PartState::Running, None));
-        // The daemon that takes it over has a session under the name of the part.
-        assert!(is_waited_for(PartState::Running, Some(&takeover)));
+        assert!(needs_takeover(PartState::Gone, None));
+        assert!(!needs_takeover(PartState::Running, None));
+        // The daemon that takes the part over has a session under the name of the part.
+        assert!(needs_takeover(PartState::Running, Some(&takeover)));
     }
 
     fn part(name: &str, state: PartState) -> ListedPart {

@@ -33,7 +33,7 @@ impl JobAdmin<'_> {
     /// Carries out a command on this directory.
     pub(super) fn perform_here(&self, request: &CommandRequest, respond: Respond<'_>) {
         let CommandRequest { by, command, .. } = request;
-        // The log is held, so that the crawl's own line about the pause comes after the line of the command.
+        // The log stays locked, so that the crawl's own line about the pause follows the line of the command.
         let is_turn = matches!(command, Command::Pause | Command::Resume);
         let held = is_turn.then(|| self.log.hold());
         let result = self.carry_out(by, command, respond);
@@ -68,7 +68,7 @@ impl JobAdmin<'_> {
         })
     }
 
-    /// Carries out the command. Returns the result in one sentence for the job's log.
+    /// Carries out the command. Returns the result for the job's log, as one sentence.
     pub(super) fn carry_out(
         &self,
         by: &Author,
@@ -419,7 +419,7 @@ impl JobAdmin<'_> {
                         record.source.as_deref(),
                     )
                 },
-                // The hop path is empty: an operator asked for the URI, whatever the scope says.
+                // The hop path is empty, because an operator has requested the URI, which may be out of scope.
                 None => policy::candidate(self.profile, uri.clone(), HopPath::new(), None, None),
             };
             let queue = candidate.queue.clone();

@@ -34,8 +34,8 @@ impl Schedule {
         }
     }
 
-    /// Returns `true` if a checkpoint is due. A crawl that has finished nothing since the last one needs no checkpoint. A clock
-    /// that was set back does not delay a checkpoint.
+    /// Returns `true` if a checkpoint is due. A crawl that has finished no URI since the last one needs no checkpoint. A clock that
+    /// was set back does not delay a checkpoint.
     fn is_due(&self, every: Option<Duration>, finished: u64, now: Timestamp) -> bool {
         let Some(every) = every.filter(|_| finished != self.finished) else {
             return false;
@@ -111,7 +111,7 @@ fn periodic(job: &Path) -> Result<Vec<KeptCheckpoint>, ControlError> {
 fn remove_old(job: &Path, keep: usize) -> Result<(), ControlError> {
     for old in periodic(job)?.into_iter().skip(keep) {
         let directory = &old.directory;
-        // The description goes first, so that half a checkpoint is not mistaken for a whole one.
+        // The description is removed first, so that an incomplete checkpoint does not count as complete.
         fs::remove_file(directory.join(DESCRIPTION))
             .and_then(|()| fs::remove_dir_all(directory))
             .map_err(|problem| ControlError::file(directory, &problem))?;

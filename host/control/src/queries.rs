@@ -101,7 +101,8 @@ impl JobAdmin<'_> {
                     .filter(|report| state.is_none_or(|state| state == report.state)),
             );
             meant += first.len() - held;
-            // Each part is sorted together with the queues held so far, so that memory holds at most the requested number.
+            // Each part is sorted together with the best queues so far, so that at most one part more than the requested number is
+            // in memory.
             sort.apply(&mut first);
             first.truncate(limit);
             if is_last {
@@ -381,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_come_back_as_they_went() {
+    fn cursors_round_trip() {
         for (queue, cursor) in [
             ("org,a,", &b"\x00org,a,\0\x03\x01\xff"[..]),
             ("q", b"\x01q\0\x00"),

@@ -96,7 +96,7 @@ impl JobAdmin<'_> {
         Ok(String::new())
     }
 
-    /// Returns the alerts that hold.
+    /// Returns the active alerts.
     pub(super) fn active_alerts(&self) -> Vec<Alert> {
         self.on_board(AlertBoard::active)
     }
@@ -141,7 +141,7 @@ impl JobAdmin<'_> {
         }
     }
 
-    /// Continues every log in a new file.
+    /// Rotates the logs: each continues in a new file.
     pub(super) fn rotate_logs(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("its logs are not being written; rename the files")?;
         let rotated = running.context.outputs.logs.rotate().map_err(|problem| {
@@ -197,7 +197,7 @@ fn write_one(
     objects.keep()
 }
 
-/// File that gets its name when it is complete.
+/// Draft of a file, which is renamed when it is complete.
 struct Draft {
     file: PathBuf,
     draft: PathBuf,

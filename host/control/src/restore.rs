@@ -68,10 +68,11 @@ pub fn checkpoints(job: &Path) -> Result<Vec<KeptCheckpoint>, ControlError> {
     let mut kept = Vec::new();
     for entry in entries {
         let entry = entry.map_err(failed)?;
-        // A folder behind a link does not belong to the job. A folder without a description is not a finished checkpoint.
+        // Links are not followed, because their targets do not belong to the job. A folder without a description is not a complete
+        // checkpoint.
         let is_finished = entry.path().join(DESCRIPTION).symlink_metadata().is_ok();
         if entry.file_type().map_err(failed)?.is_dir() && is_finished {
-            kept.push(look(job, entry.path()));
+            kept.push(describe_kept_checkpoint(job, entry.path()));
         }
     }
     kept.sort_by(|one, other| other.name.cmp(&one.name));
@@ -96,7 +97,7 @@ pub fn checkpoint_named(job: &Path, name: &str) -> Result<PathBuf, ControlError>
     })
 }
 
-fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
+fn describe_kept_checkpoint(job: &Path, directory: PathBuf) -> KeptCheckpoint {
     let described = described(&directory);
     let sound = described.and_then(|made| {
         must_be_of(job, &directory)?;
@@ -110,8 +111,8 @@ fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
         Err(problem) => {
             // The directory is shown next to the problem, so the text does not repeat it.
             let place = directory.display().to_string();
-            let said = problem.message.replace(&format!("{place}/"), "its ");
-            (None, Vec::new(), Some(said.replace(&place, "it")))
+            let message = problem.message.replace(&format!("{place}/"), "its ");
+            (None, Vec::new(), Some(message.replace(&place, "it")))
         }
     };
     let warcs = || made.as_ref().map(|made| &made.warcs);
@@ -140,11 +141,11 @@ pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError
     Ok(made)
 }
 
-/// Takes a job back to one of its checkpoints: frontier, settings, seeds and plugins are as they were then. Archive, logs and
-/// history stay. Everything crawled since is crawled again as if for the first time.
+/// Restores a job to one of its checkpoints: frontier, settings, seeds and plugins. Archive, logs and history stay. Everything
+/// that was crawled after the checkpoint is crawled again as if for the first time.
 ///
 /// # Errors
-/// [`ControlError`]: a process holds the job, or the checkpoint is invalid, damaged, or of another job. Nothing was changed.
+/// [`ControlError`]: a process has locked the job, or the checkpoint is invalid, damaged, or of another job. Nothing was changed.
 pub fn go_back(job: &Path, checkpoint: &Path, by: &Author) -> Result<Checkpoint, ControlError> {
     must_be_job(job)?;
     let gone = held_and_back(job, checkpoint, by);
@@ -232,13 +233,13 @@ fn prepare(
     history::add(growing, &change).map_err(at(&history))
 }
 
-/// Copies a checkpoint's files into a job. `job.json` comes last, so that a half-made job does not count as a job.
+/// Copies a checkpoint's files into a job. `job.json` is written last, so that an incomplete job does not count as a job.
 pub(super) fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlError> {
     let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
     copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;
     copy_some(checkpoint, job, &COPIES).map_err(failed)?;
-    // Checkpoints of earlier versions have the place of a running process. Their process has not died here: a stop that was given
-    // before the restore does not end the first start after it.
+    // Checkpoints of earlier versions record a running process. In the copy no process has died, so a stop that was given before
+    // the restore does not end the first process after it.
     CommandState::write_copy(CommandState::for_copy(job)?.as_ref(), job)?;
     copy_components(checkpoint, job).map_err(failed)?;
     copy(&checkpoint.join(JOB_COPY), &job.join("job.json")).map_err(failed)
@@ -320,7 +321,7 @@ fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
     ))
 }
 
-/// Refuses a job whose part other nodes can take over: links that it got since the checkpoint may have left its inbox.
+/// Refuses a job whose part other nodes can take over: links that it received after the checkpoint may no longer be in its inbox.
 fn must_not_move(job: &Path) -> Result<(), ControlError> {
     let part = JobPart::read(job).map_err(|problem| ControlError::file(job, &problem))?;
     match part.filter(JobPart::can_move) {
@@ -374,12 +375,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restored_job_has_the_place_in_the_log_of_commands_and_no_dead_process() {
+    fn a_restored_job_keeps_its_place_in_the_command_log_and_has_no_dead_process() {
         let home = tempfile::tempdir().unwrap();
         let (checkpoint, job) = (home.path().join("checkpoint"), home.path().join("job"));
         fs::create_dir_all(checkpoint.join("state")).unwrap();
         fs::write(checkpoint.join(JOB_COPY), "{}").unwrap();
-        // As earlier versions copied it.
+        // The copy of earlier versions.
         let running = r#"{"carried_out":4,"is_paused":true,"is_running":true}"#;
         fs::write(checkpoint.join(SHARED_COMMANDS), running).unwrap();
         put_together(&checkpoint, &job).unwrap();

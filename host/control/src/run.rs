@@ -1,4 +1,4 @@
-//! A running crawl that takes operators' commands: from its socket, from its action directory, and by the clock.
+//! A running crawl that takes operators' commands from its socket and its action directory, and does periodic work.
 
 use tokio::spawn;
 use tokio::sync::watch;
@@ -21,8 +21,8 @@ pub async fn run(crawl: Crawl) -> Summary {
     let server = Server::start(running.clone())
         .inspect_err(|problem| tracing::warn!("the crawl cannot accept commands: {problem}"))
         .ok();
-    // The tasks end when `taken` is dropped.
-    let (taken, ended) = watch::channel(());
+    // The tasks end when `crawl_is_running` is dropped.
+    let (crawl_is_running, ended) = watch::channel(());
     let tasks: [JoinHandle<()>; 3] = [
         spawn(job_commands::keep(running.clone(), ended.clone())),
         spawn(actions::keep(running.clone(), ended.clone())),
@@ -31,12 +31,12 @@ pub async fn run(crawl: Crawl) -> Summary {
     let publisher = publisher(&running).map(|publisher| spawn(publisher.keep(ended)));
 
     let ended = crawl.crawl().await;
-    job_commands::tell_end(&running, ended.end()).await;
+    job_commands::stop_others_at_time_limit(&running, ended.end()).await;
 
     if let Some(server) = server {
         server.close().await;
     }
-    drop(taken);
+    drop(crawl_is_running);
     for task in tasks {
         if let Err(panic) = task.await {
             tracing::error!("{panic}");
@@ -83,7 +83,7 @@ fn publisher(running: &Running) -> Option<Publisher> {
     publisher.ok()
 }
 
-/// Publishes the last snapshot. A crawl that the system ends has no time for it: the next start publishes one.
+/// Publishes the last snapshot. If the system ends the crawl, there is no time for it, and the next process publishes one.
 async fn publish_last(publisher: JoinHandle<Publisher>, end: &End) {
     match publisher.await {
         Ok(mut publisher) if *end != End::Terminated => publisher.finish().await,
@@ -92,7 +92,7 @@ async fn publish_last(publisher: JoinHandle<Publisher>, end: &End) {
     }
 }
 
-/// Removes checkpoints that were never finished. Each may hold a copy of the store, and none can be restored.
+/// Removes incomplete checkpoints. They cannot be restored, and each may have a copy of the store.
 fn remove_checkpoints(running: &Running) {
     match remove_unfinished(&running.job) {
         Ok(removed) => {

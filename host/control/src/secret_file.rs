@@ -1,4 +1,4 @@
-//! Files with a password, which other users of the machine must not be able to read.
+//! Files with a password. Other users of the machine must not be able to read them.
 
 use std::fs;
 use std::io;

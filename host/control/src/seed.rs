@@ -34,7 +34,6 @@ impl JobAdmin<'_> {
         if let Some(running) = self.running {
             let prefixes = prefixes(self.job)
                 .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
-            // Commands run on threads that may block.
             tokio::runtime::Handle::current()
                 .block_on(running.context.replace_seed_prefixes(prefixes))
                 .map_err(|problem| ControlError::failure(&problem))?;
@@ -105,7 +104,7 @@ fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
     let removed = job.join(directory::REMOVED_SEEDS);
     let mut list = read_or_empty(&removed).map_err(at(&removed))?;
     list.push_str(&format!("{seed}\n"));
-    // This file comes first: the seed counts as removed even if the process dies before the next one.
+    // This file is written first, so the seed counts as removed even if the process dies before the next file is written.
     opilio_job::text_file::write_text(&removed, &list).map_err(at(&removed))?;
     if let Some(kept) = kept {
         opilio_job::text_file::write_text(&file, &kept).map_err(at(&file))?;
@@ -136,7 +135,7 @@ fn without_seed(text: &str, seed: &Uri) -> Option<String> {
     let is_seed = |line: &str| {
         !line.starts_with(['+', '#']) && Uri::parse_seed(line).is_ok_and(|uri| uri == *seed)
     };
-    // Without its slash, `http://example.org/` implies another prefix, which has its own line.
+    // Without its slash, `http://example.org/` implies another prefix, which is written on a line of its own.
     let written = seed.as_str().strip_suffix('/').unwrap_or(seed.as_str());
     let wider = implied_surt_prefix(written).map(|prefix| format!("+{prefix}"));
     let mut kept = String::new();
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_goes_with_the_prefix_it_was_written_with_and_with_no_other() {
+    fn a_seed_is_removed_with_the_prefix_line_that_belongs_to_it_only() {
         let list = "http://a.org/\n+http://(org,a,\nhttp://b.org/x\n+http://(org,c,\n";
         check(
             list,

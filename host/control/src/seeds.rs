@@ -29,7 +29,7 @@ use opilio_visit::redirect;
 const BATCH: usize = 1_000;
 
 impl JobAdmin<'_> {
-    /// Adds seeds. A single bad line refuses all of them.
+    /// Adds seeds. If one line is invalid, none is added.
     pub(super) fn add_seeds(
         &self,
         lines: &[String],
@@ -49,8 +49,8 @@ impl JobAdmin<'_> {
         Ok(words)
     }
 
-    /// Returns the notices on new seeds, or the errors that forbid them. A job with seeds of other people and no contact URL
-    /// could not restart.
+    /// Returns the notices on new seeds, or the errors because of which they are refused. For instance, a job with seeds on other
+    /// machines and no contact URL could not restart.
     pub(super) fn check_seeds(&self, seeds: &[Seed]) -> Result<Diagnostics, Diagnostics> {
         let faults = self.profile.check_seeds(seeds);
         match faults.worst() >= Some(Level::Warning) {
@@ -106,18 +106,17 @@ impl JobAdmin<'_> {
             running.context.set_current(Arc::new(profile));
             let prefixes = super::seed::prefixes(self.job)
                 .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
-            // Commands run on threads that may block.
             tokio::runtime::Handle::current()
                 .block_on(running.context.replace_seed_prefixes(prefixes))
                 .map_err(|problem| ControlError::failure(&problem))?;
         }
-        // All nodes of a shared job get the command: each takes its own seeds.
+        // All nodes of a shared job get the command, and each queues only the seeds of its own sites.
         let part = match is_logged {
             true => queues_of_job(self.job, self.profile)
                 .map_err(|problem| ControlError::file(self.job, &problem))?,
             false => None,
         };
-        // An attempt before may have kept the seeds and failed then. Known seeds stay as they are.
+        // An earlier attempt may have stored the seeds and failed afterwards. Known seeds stay unchanged.
         let scheduled = if is_logged { &seeds.list } else { &new };
         for batch in scheduled.chunks(BATCH) {
             let candidates = batch
@@ -131,7 +130,8 @@ impl JobAdmin<'_> {
         Ok(added)
     }
 
-    /// Keeps the new seeds and prefixes among these seeds. Returns the number of the change. `prefixes` are those that the job has.
+    /// Stores those of the seeds and their prefixes that are new. Returns the number of the change. `prefixes` are the prefixes
+    /// that the job has already.
     fn keep_seeds(
         &self,
         new: &[Seed],
@@ -156,7 +156,7 @@ impl JobAdmin<'_> {
         })
     }
 
-    /// Lists the seeds in the order in which they came, with the outcome of each.
+    /// Lists the seeds in the order in which they were added, with the outcome of each.
     pub(super) fn seeds(
         &self,
         after: Option<&str>,
@@ -249,8 +249,8 @@ impl JobAdmin<'_> {
 }
 
 impl JobAdmin<'_> {
-    /// Finds first captures that are older than the visits in the records, in the indexes of the archive. An index that cannot
-    /// be read leaves them unknown: the list of seeds must not fail for it.
+    /// Finds, in the indexes of the archive, first captures that are older than the visits in the records. If an index cannot be
+    /// read, they stay unknown, so that the list of seeds does not fail.
     fn look_up_captures(&self, report: &mut SeedReport, moved: &[PathBuf]) {
         let archive = &self.profile.archive;
         let folders = std::iter::once(&archive.directory).chain(&archive.more_directories);
@@ -318,7 +318,7 @@ fn report(
     }
 }
 
-/// Returns the time of a URI's first capture; `None` if the record has only later visits.
+/// Returns the time of a URI's first capture; `None` if the record keeps only later visits.
 fn first_capture(record: &UriRecord) -> Option<Timestamp> {
     let is_whole = record.visits <= record.history.len() as u64;
     record.archived.as_ref().filter(|_| is_whole)?;

@@ -30,7 +30,8 @@ use opilio_stacks::{Loaded, Loading};
 const REASON_CHARS_MAX: usize = 1000;
 
 impl JobAdmin<'_> {
-    /// Checks a change of settings of the whole job as a whole profile is checked, keeps it, and applies what can take effect at once.
+    /// Checks a change of settings of the whole job like a profile, stores it, and applies the settings that can take effect at
+    /// once.
     pub(super) fn set_in_job(
         &self,
         text: &str,
@@ -60,7 +61,7 @@ impl JobAdmin<'_> {
             ));
         }
         let mut answer = ChangedSettings {
-            changed: self.changed(settings_in_text),
+            changed: self.changed_settings(settings_in_text),
             notices: accepted.notices(),
             ..ChangedSettings::default()
         };
@@ -86,16 +87,16 @@ impl JobAdmin<'_> {
         })
     }
 
-    /// Returns `true` if the last change of settings that the job has kept is this text.
+    /// Returns `true` if this text is the last stored change of the job's settings.
     fn is_last_change(&self, text: &str) -> Result<bool, ControlError> {
         let kept = changes::changes(self.job, Path::new(""))
             .map_err(|problem| ControlError::file(self.job, &problem))?;
-        // The first line names author and time.
+        // The first line has author and time.
         let last = kept.last().and_then(|change| change.text.split_once('\n'));
         Ok(last.is_some_and(|(_, kept)| kept == text))
     }
 
-    /// Checks a change as a whole profile is checked, and configures the plugins that it affects.
+    /// Checks a change like a whole profile, and configures the plugins that it affects.
     pub(super) fn accept(
         &self,
         trial: TrialChange<'_>,
@@ -141,7 +142,7 @@ impl JobAdmin<'_> {
                 return Err(refused(faults, respond));
             }
         };
-        // Plugins are configured before anything is kept: an error of a plugin refuses the change.
+        // Plugins are configured before anything is stored, because an error of a plugin refuses the change.
         let loaded = match self.load(&plugins, &profile) {
             Ok(loaded) => loaded,
             Err(Unloaded::Faults(faults)) => return Err(refused(faults, respond)),
@@ -159,8 +160,8 @@ impl JobAdmin<'_> {
         Ok(Accepted { profile, loaded })
     }
 
-    /// Finds plugin settings that would have no effect, because the plugin's replacement came with other settings. Overrides add
-    /// to those, and so have an effect.
+    /// Finds plugin settings that would have no effect, because the replacement of the plugin has settings of its own. Settings in
+    /// overrides are added to these, and do have an effect.
     fn replaced(
         &self,
         profile: &Profile,
@@ -217,7 +218,7 @@ impl JobAdmin<'_> {
         Ok(String::new())
     }
 
-    /// Keeps a change of the job under the next number, and adds it to the history.
+    /// Stores a change of the job under the next number, and adds it to the history.
     pub(super) fn keep(
         &self,
         (by, reason): (&Author, Option<&str>),
@@ -245,7 +246,7 @@ impl JobAdmin<'_> {
         Ok(number)
     }
 
-    fn changed(&self, settings_in_text: &[SettingInText]) -> Vec<SettingChanged> {
+    fn changed_settings(&self, settings_in_text: &[SettingInText]) -> Vec<SettingChanged> {
         let before: HashMap<String, String> = self
             .profile
             .catalogue()
@@ -394,8 +395,8 @@ impl JobAdmin<'_> {
         }
     }
 
-    /// Applies everything that the directory keeps to the running crawl: settings, overrides and plugins. It completes a command that
-    /// has failed after its change was kept.
+    /// Applies all stored settings, overrides and plugins to the running crawl. Completes a command that failed after its change
+    /// was stored.
     pub(super) fn put_kept_in_force(&self) -> Result<(), ControlError> {
         let Some(running) = self.running else {
             return Ok(());
@@ -414,7 +415,7 @@ impl JobAdmin<'_> {
         self.put_in_force(loaded)
     }
 
-    /// Applies the kept settings to the running crawl.
+    /// Applies the stored settings to the running crawl.
     pub(super) fn put_in_force(&self, loaded: Option<Loaded>) -> Result<(), ControlError> {
         let Some(running) = self.running else {
             return Ok(());
@@ -430,9 +431,9 @@ impl JobAdmin<'_> {
     }
 }
 
-/// Formats a change of settings as the profile text that is parsed. `set` contains TOML settings, or `key = value` as an operator
-/// types it. The settings apply where `matching` matches, or everywhere. A check before the change reads this text, because
-/// exactly this text is taken.
+/// Formats a change of settings as profile text, which the change itself parses. Callers that check a change beforehand check this
+/// text. `set` contains TOML settings, or `key = value` as typed by an operator. The settings apply where `matching` matches, or
+/// everywhere.
 pub fn changing(set: &[String], matching: Option<&MatchFile>) -> String {
     let mut text = String::new();
     if let Some(matching) = matching {

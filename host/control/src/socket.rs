@@ -74,21 +74,21 @@ impl Server {
     /// Stops accepting commands. Commands in progress are answered if they finish within [`GRACE`]; every command completes its
     /// current part.
     pub(crate) async fn close(mut self) {
-        // The socket's name goes first, so that no client connects in vain.
+        // The socket's file is removed first, so that no further client connects.
         let _ = fs::remove_file(&self.path);
         self.ending.send_replace(true);
         if timeout(GRACE, &mut self.accepting).await.is_err() {
             self.accepting.abort();
             let _ = self.accepting.await;
         }
-        // A command holds the permit of its client for as long as it works.
+        // A command holds the permit of its client until it ends.
         let _ = self.clients.acquire_many(CLIENTS_MAX).await;
     }
 }
 
 /// Creates a socket that no other user could have opened. It replaces any existing one.
 fn listen(job: &Path) -> io::Result<UnixListener> {
-    // The socket is in a folder of our own until its mode is set, so that other users can never connect.
+    // The socket is created in a private folder and moved after its mode is set, so that other users can never connect.
     let folder = job.join(format!(".{NAME}-{}", std::process::id()));
     remove(&folder)?;
     fs::DirBuilder::new().mode(0o700).create(&folder)?;
@@ -115,10 +115,10 @@ fn bind(folder: &Path) -> io::Result<StdListener> {
     StdListener::bind(&reach.path)
 }
 
-/// Path of a socket that is short enough: socket addresses hold about a hundred bytes.
+/// Path of a socket that is short enough: socket addresses have at most about a hundred bytes.
 struct Reach {
     path: PathBuf,
-    // Open for as long as the path refers to the folder by this number.
+    // Stays open while the path refers to the folder by its file descriptor.
     _folder: Option<File>,
 }
 
@@ -155,7 +155,7 @@ async fn accept(
     clients: Arc<Semaphore>,
     is_ending: watch::Receiver<bool>,
 ) {
-    // Conversations end with this task, because they are dropped with it.
+    // Conversations with clients end when this task is dropped.
     let mut conversations = JoinSet::new();
     let mut ending = is_ending.clone();
     let next = async || {
@@ -174,7 +174,7 @@ async fn accept(
                 let client = converse(stream, owner, running, Arc::new(permit), is_ending);
                 conversations.spawn(client);
             }
-            // The usual cause is too many open files. A moment later there may be fewer.
+            // The usual cause is too many open files, which may be temporary.
             Some((Err(_), _)) => tokio::time::sleep(Duration::from_millis(100)).await,
             None => break,
         }
@@ -193,7 +193,7 @@ async fn converse(
     let Ok(peer) = stream.peer_cred() else {
         return;
     };
-    // The socket's mode enforces this already on systems that respect it.
+    // The socket's mode ensures this already on systems that check it.
     if peer.uid() != owner && peer.uid() != 0 {
         return;
     }
@@ -212,7 +212,7 @@ async fn converse(
         }
         let mut request = match read_request(&line) {
             Ok(request) => request,
-            // After an invalid request, the following bytes could only be understood by accident.
+            // After an invalid request, the beginning of the next request is unknown.
             Err(refused) => {
                 let _ = send(&mut write, &refused).await;
                 return;
@@ -273,7 +273,7 @@ impl Connection {
         let connected = Reach::of(job).and_then(|reach| StdStream::connect(&reach.path));
         match connected {
             Ok(stream) => Ok(Some(Connection(stream))),
-            // A killed process left the socket, or an ending process has just removed it.
+            // A killed process has left the socket, or an ending process has just removed it.
             Err(problem)
                 if matches!(
                     problem.kind(),
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_socket_is_its_owners_alone_wherever_the_job_is() {
+    async fn only_the_owner_can_use_the_socket_also_at_a_long_path() {
         let home = tempfile::tempdir().unwrap();
         let deep = home.path().join("d".repeat(90)).join("e".repeat(90));
         fs::create_dir_all(&deep).unwrap();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_a_reason() {
+    fn invalid_requests_are_refused_with_a_reason() {
         for (line, reason) in [
             (&b"GET / HTTP/1.1\r\n"[..], "invalid request"),
             (b"\xff\xfe\n", "invalid request"),

@@ -1,11 +1,11 @@
-//! A change of settings as an operator has submitted it, and its errors: each names the argument that it is about, because nobody
-//! has written the text that is parsed.
+//! A change of settings as an operator has submitted it, and its errors. Each error names the argument that it is about, because
+//! the parsed text is assembled from the arguments and unknown to the operator.
 
 use opilio_profile::{Diagnostic, Diagnostics, Level, SettingInText, assignment, settings_in_text};
 
 use crate::FaultFound;
 
-/// File name of a change until the change is kept.
+/// File name of a change until the change is stored.
 pub(super) const NAME: &str = "set";
 
 /// Longest argument that an error shows, in characters.
@@ -23,7 +23,7 @@ pub(super) struct SubmittedChange<'c> {
 }
 
 impl SubmittedChange<'_> {
-    /// Describes errors. An error in the change begins with its argument; any other one with its place in a file.
+    /// Describes errors. An error in the change begins with its argument, any other error with its place in a file.
     pub(super) fn describe(&self, faults: &Diagnostics) -> String {
         let described: Vec<String> = faults
             .iter()
@@ -36,7 +36,7 @@ impl SubmittedChange<'_> {
         if fault.file != NAME {
             return fault.to_string();
         }
-        let pointer = outside_of_overrides(&fault.pointer);
+        let pointer = without_override(&fault.pointer);
         let subject = match self.argument(pointer, fault) {
             Some(argument) => shortened(argument),
             None if pointer.is_empty() => return fault.to_string(),
@@ -68,7 +68,7 @@ impl SubmittedChange<'_> {
             .filter(|argument| !argument.contains('\n'))
     }
 
-    /// Returns the argument that is in a line of the text, counted from 1. The arguments are the end of the text.
+    /// Returns the argument in a line of the text. Lines are counted from 1, and the arguments are at the end of the text.
     fn argument_in_line(&self, line: usize) -> Option<&String> {
         let lines = |argument: &String| assignment(argument).matches('\n').count() + 1;
         let of_arguments: usize = self.arguments.iter().map(lines).sum();
@@ -82,9 +82,9 @@ impl SubmittedChange<'_> {
 }
 
 impl FaultFound {
-    /// Returns the name of the setting if the error is in a submitted change; `None` if it is in a file, which has the place.
+    /// Returns the name of the setting if an error is in a submitted change; `None` if it is in a file, where it has a place.
     pub fn setting_in_change(&self) -> Option<String> {
-        let pointer = outside_of_overrides(&self.setting);
+        let pointer = without_override(&self.setting);
         (self.file == NAME && !pointer.is_empty()).then(|| setting_name(pointer))
     }
 }
@@ -94,15 +94,15 @@ fn setting_name(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
 }
 
-/// Returns a JSON Pointer without the override that it is in.
-fn outside_of_overrides(pointer: &str) -> &str {
+/// Removes the number of an override from a JSON Pointer into it.
+fn without_override(pointer: &str) -> &str {
     let Some(rest) = pointer.strip_prefix("/override/") else {
         return pointer;
     };
     rest.find('/').map_or("", |at| &rest[at..])
 }
 
-/// Returns `true` if one of two pointers is the other or a part of it.
+/// Returns `true` if two pointers are equal, or one refers to a value inside the other.
 fn is_related(one: &str, other: &str) -> bool {
     let is_within = |inner: &str, outer: &str| {
         let rest = inner.strip_prefix(outer);

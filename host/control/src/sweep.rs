@@ -17,7 +17,7 @@ use opilio_job::ledger::Ledger;
 use opilio_job::logs::JobLogs;
 use opilio_visit::status;
 
-/// Maximum number of URIs that a sweep examines while it holds the frontier.
+/// Maximum number of URIs that a sweep examines while the frontier is locked.
 const SWEEP_PART: usize = 2_000;
 
 /// Crawl log that receives a line for each deleted URI.

@@ -1,9 +1,9 @@
 //! Takeover of a part of a shared crawl: a new job directory continues from the newest snapshot of the part, under the part's name.
 //!
-//! The order of the steps matters. The process first joins the job under the name of the part, which it can only when the session of
-//! the previous owner has ended. From then on no other process works on the part. It claims the part when it has the whole snapshot, so that a
-//! failure before leaves everything as it was. A daemon hands the part over to the process of the new job: if the machine is lost before
-//! that process joins, the part is one of a process that has died.
+//! The order of the steps matters. The process first joins the job under the name of the part. It can do so only after the session
+//! of the previous owner has ended. From then on, no other process works on the part. It claims the part after it has downloaded
+//! the whole snapshot, so an earlier failure changes nothing. A daemon passes the part on to the process of the new job. If the
+//! machine is lost before that process joins, the part counts as one whose process has died.
 
 use std::fs;
 use std::io;
@@ -30,12 +30,13 @@ use super::job_commands::CommandState;
 use super::part_snapshots::{SnapshotError, SnapshotManifest};
 use super::restore::{described, put_together};
 
-/// Takes a part of a shared job over, with the job's profile, or with the one that was fetched from the cluster. The job's
-/// directory, which is new, gets the newest snapshot of the part. If there is none, the part begins with its seeds and with all
-/// links that it was ever sent.
+/// Takes over a part of a shared job into a new job directory, with the given profile or the one fetched from the cluster. The
+/// directory gets the newest snapshot of the part. Without a snapshot, the part begins with its seeds and with all links that were
+/// ever sent to it.
 ///
 /// # Errors
-/// The node that has the part is alive, the directory is a job already, the snapshot cannot be read, or the cluster or the store fails.
+/// The node that has the part is alive, the directory is a job already, the snapshot cannot be read, or the cluster or the store
+/// fails.
 pub async fn take_over(
     planned: Plan,
     order: &Order,
@@ -48,7 +49,7 @@ pub async fn take_over(
     let (mut membership, record) = joined;
     let is_loaded = load(&mut membership, record, &planned).await?;
     Ok(match is_loaded {
-        // The job has a profile of its own now, with changes that were made while it ran.
+        // The new job has its own profile, which includes changes that were made while the job ran.
         true => plan(order)?.with_membership(membership),
         false => planned.with_membership(membership),
     })
@@ -67,15 +68,15 @@ pub struct PartToTake {
     pub directory: PathBuf,
     /// The daemon's configuration, an absolute path.
     pub config: PathBuf,
-    /// Directory of another part of the job on this machine. Relative paths of files with secrets start where those of its profile
-    /// do, otherwise at the folder of `config`.
+    /// Directory of another part of the job on this machine. If set, relative paths of files with secrets start at the same folder
+    /// as in its profile; otherwise at the folder of `config`.
     pub beside: Option<PathBuf>,
     /// Folder for compiled components.
     pub component_cache: Option<PathBuf>,
 }
 
-/// Takes a part of a shared job over into a new directory, in which another process is to resume it. Profile, seeds and components
-/// are fetched from the cluster.
+/// Takes over a part of a shared job into a new directory; another process resumes it there. Fetches profile, seeds and components
+/// from the cluster.
 ///
 /// # Errors
 /// As [`take_over`]; or another directory has got the part since it was chosen, the cluster lacks a file, or this machine lacks
@@ -99,7 +100,7 @@ pub async fn take_over_fetched(
         config: take.config,
         epoch: 0,
     };
-    // It keeps the fetched files until the job is made.
+    // Keeps the fetched files until the job is created.
     let order = Order {
         profile: ProfileSource::Fetched(Arc::new(fetched)),
         seeds: Vec::new(),
@@ -120,7 +121,7 @@ pub async fn take_over_fetched(
     let joined = JobMembership::take_over(config, part, planned.profile(), &files).await?;
     let (mut membership, record) = joined;
     if let Err(taken) = is_as_chosen(&membership.part().part, epoch, record.as_ref()) {
-        // At once: the other directory's process is about to begin.
+        // Leave at once, because the process of the other directory is about to join.
         membership.withdraw().await;
         return Err(taken.into());
     }
@@ -133,12 +134,12 @@ pub async fn take_over_fetched(
     Ok(())
 }
 
-/// Checks that no other directory has got a part while this machine fetched its files. Another daemon may have been faster: it leaves the
-/// job before its process begins, so the name of the part is free for a moment.
+/// Checks that no other directory has claimed the part while this machine fetched its files. The name of the part does not protect
+/// it: another daemon that was faster leaves the job before its process joins, and the name is free in between.
 fn is_as_chosen(part: &str, epoch: u64, record: Option<&PartRecord>) -> Result<(), ClusterError> {
     match record {
         Some(record) if record.epoch != epoch => Err(ClusterError::Config(format!(
-            "node {:?} has got part {part:?} meanwhile",
+            "node {:?} has taken over part {part:?} in the meantime",
             record.node
         ))),
         _ => Ok(()),
@@ -155,8 +156,8 @@ fn must_have_snapshots(planned: &Plan, part: &JobPart) -> Result<(), ClusterErro
     }
 }
 
-/// Claims a part for a new directory, and makes its job from the newest snapshot. Returns `false`, and makes nothing, if there is no
-/// snapshot.
+/// Claims a part for a new directory, and creates its job from the newest snapshot. Without a snapshot, creates nothing and returns
+/// `false`.
 async fn load(
     membership: &mut JobMembership,
     record: Option<PartRecord>,
@@ -176,7 +177,7 @@ async fn load(
         membership.claim(record.as_ref()).await?;
         return Ok(false);
     };
-    // On the same disk as the job.
+    // The folder is on the same disk as the job, so that files can be renamed.
     let beside = match directory.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -201,8 +202,8 @@ async fn load(
     Ok(true)
 }
 
-/// Makes the job of a part from a checkpoint. Its first fetch of each server waits for a whole politeness delay, because the last
-/// fetches of the node before are unknown.
+/// Creates the job of a part from a checkpoint. Each queue first waits for a whole politeness delay, because the last fetches of
+/// the previous node are unknown.
 fn restore(
     checkpoint: &Path,
     planned: &Plan,
@@ -224,7 +225,7 @@ fn restore(
     })
 }
 
-/// Gives a job that comes from another machine the folders and copies of files of this one. Its plugins keep their components.
+/// Sets the folders and copies of files of this machine in a job from another machine. Its plugins keep their components.
 fn set_files(growing: &Path, planned: &Plan) -> Result<(), ControlError> {
     directory::set_base(growing, planned.base())?;
     let renamed = JobPlugins::read(growing).and_then(|mut plugins| {
@@ -257,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_another_daemon_has_got_meanwhile_is_left_to_it() {
+    fn a_part_that_another_daemon_has_claimed_is_not_taken_over() {
         let record = PartRecord {
             epoch: 2,
             node: "b".to_owned(),
@@ -271,7 +272,7 @@ mod tests {
         };
         assert_eq!(check(0, None), Ok(()));
         assert_eq!(check(2, Some(&record)), Ok(()));
-        let taken = Err("node \"b\" has got part \"a\" meanwhile".to_owned());
+        let taken = Err("node \"b\" has taken over part \"a\" in the meantime".to_owned());
         assert_eq!(check(1, Some(&record)), taken);
         assert_eq!(check(0, Some(&record)), taken);
     }

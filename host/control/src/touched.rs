@@ -9,10 +9,10 @@ use opilio_uri::Uri;
 use super::answer::{Respond, listened};
 use super::{CommandResponse, ControlError, JobAdmin, TouchedUri, TouchedUris, TouchedValue};
 
-/// Maximum number of URIs that a preview examines, some seconds of work.
+/// Maximum number of URIs that a preview examines, which takes some seconds.
 pub(super) const PREVIEWED_MAX: u64 = 200_000;
 
-/// Maximum number of URIs that are examined when a change is saved: other changes wait for it.
+/// Maximum number of URIs that are examined when a change is saved. It is lower, because other changes wait meanwhile.
 pub(super) const SAVED_MAX: u64 = 20_000;
 
 /// Number of URIs after which the progress is reported.
@@ -111,7 +111,7 @@ impl JobAdmin<'_> {
     }
 }
 
-/// Prefixes of the keys of all records that can match. None is a prefix of another one.
+/// Returns the key prefixes of all records that can match. No prefix contains another one.
 fn key_prefixes(sides: &[(&Profile, usize)]) -> Vec<String> {
     let mut keys = Vec::new();
     for (profile, number) in sides {

@@ -58,7 +58,7 @@ impl JobAdmin<'_> {
         self.import_those(files, elsewhere, &|_, _| true, respond)
     }
 
-    /// Imports the URIs of these files that `admits` accepts. All lines about a URI count together, whatever file they are in.
+    /// Imports the URIs of these files that `admits` accepts. Lines about a URI are combined, even from different files.
     pub(super) fn import_those(
         &self,
         files: &[PathBuf],
@@ -91,7 +91,7 @@ impl JobAdmin<'_> {
         let mut total = ImportReport::default();
         let mut brought = 0;
         loop {
-            // The part is read before the frontier is locked.
+            // The next records are read before the frontier is locked.
             let part: Vec<Result<ImportedRecord, TransferError>> =
                 gathered.by_ref().take(IMPORT_PART).collect();
             if part.is_empty() {

@@ -1,5 +1,5 @@
-//! Comparison of a job's data: its archive, the indexes next to the archive's files, `crawl.log` and the frontier. Data that one
-//! of them has lost can be repaired from another one.
+//! Comparison of a job's data: its archive, the indexes next to the archive's files, `crawl.log` and the frontier. Data that is
+//! missing in one of them can be restored from another one.
 //!
 //! Every archive file is read three times. Memory use is about 32 bytes for each capture.
 
@@ -55,7 +55,7 @@ pub enum DiscrepancyKind {
     LineUnreadable,
     /// The archive does not have the capture that the frontier knows as the last one of a URI. Repair: the URI is fetched again.
     CaptureMissing,
-    /// The store of the frontier breaks one of its rules. Repair: as `opilio frontier check --repair` does it.
+    /// The store of the frontier is inconsistent. Repair: as by `opilio frontier check --repair`.
     Frontier,
 }
 
@@ -111,7 +111,7 @@ struct Verifying<'v> {
 /// meanwhile. `respond` receives each discrepancy.
 ///
 /// # Errors
-/// The directory is not a job, a process holds the job, or the job's data cannot be read or written.
+/// The directory is not a job, a process has locked the job, or the job's data cannot be read or written.
 pub fn verify(
     job: &Path,
     by: &Author,
@@ -159,7 +159,7 @@ impl Verifying<'_> {
         self.known_captures(&frontier, &handed_over)
     }
 
-    fn tell(
+    fn report_discrepancy(
         &mut self,
         kind: DiscrepancyKind,
         place: impl Display,
@@ -176,7 +176,7 @@ impl Verifying<'_> {
         });
     }
 
-    /// Finds files that a killed process left open, and their indexes.
+    /// Finds archive files that a killed process left open, and their indexes.
     fn open_files(&mut self) -> Result<(), ControlError> {
         let mut left = Vec::new();
         for directory in self.config.directories() {
@@ -204,7 +204,7 @@ impl Verifying<'_> {
             self.files.clear();
         }
         for (kind, path) in left {
-            self.tell(kind, path.display(), "", self.repairs && !path.exists());
+            self.report_discrepancy(kind, path.display(), "", self.repairs && !path.exists());
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Verifying<'_> {
             let report = opilio_archive::check(&path).map_err(failed)?;
             if is_finished {
                 for fault in &report.faults {
-                    self.tell(
+                    self.report_discrepancy(
                         DiscrepancyKind::ArchiveDamaged,
                         path.display(),
                         fault,
@@ -266,7 +266,7 @@ impl Verifying<'_> {
             write_index(&index, &entries)
                 .map_err(|problem| ControlError::file(&index, &problem))?;
         }
-        self.tell(kind, index.display(), "", self.repairs);
+        self.report_discrepancy(kind, index.display(), "", self.repairs);
         Ok(())
     }
 
@@ -303,7 +303,7 @@ impl Verifying<'_> {
         }?;
         for finding in findings {
             let what = finding.fault.what();
-            self.tell(
+            self.report_discrepancy(
                 DiscrepancyKind::Frontier,
                 finding.key,
                 what,
@@ -345,7 +345,7 @@ impl Verifying<'_> {
         .map_err(failed)?;
         self.verified.lines = lines;
         for (kind, place) in odd {
-            self.tell(kind, place, "", false);
+            self.report_discrepancy(kind, place, "", false);
         }
         captures.retain(|_, left| *left > 0);
         if captures.is_empty() {
@@ -400,7 +400,7 @@ impl Verifying<'_> {
                 }
             }
             let detail = format!("{} at {}", path.display(), capture.offset);
-            self.tell(
+            self.report_discrepancy(
                 DiscrepancyKind::LineMissing,
                 capture.uri,
                 detail,
@@ -413,7 +413,7 @@ impl Verifying<'_> {
         Ok(())
     }
 
-    /// Checks that the captures exist which the frontier knows.
+    /// Checks that the captures that the frontier knows exist.
     fn known_captures(
         &mut self,
         frontier: &Option<SharedFrontier>,
@@ -441,7 +441,7 @@ impl Verifying<'_> {
             }
             let candidate = fetched_again(&self.profile, &record).filter(|_| self.repairs);
             let detail = format!("{} at {}", at.file, at.offset);
-            self.tell(
+            self.report_discrepancy(
                 DiscrepancyKind::CaptureMissing,
                 &record.uri,
                 detail,
@@ -451,7 +451,7 @@ impl Verifying<'_> {
         }
         for (file, uris) in absent {
             let detail = format!("the frontier knows captures of {uris} URIs in it");
-            self.tell(DiscrepancyKind::ArchiveMissing, file, detail, false);
+            self.report_discrepancy(DiscrepancyKind::ArchiveMissing, file, detail, false);
         }
         if !again.is_empty() {
             fetch_again(&mut frontier, again)?;

@@ -39,7 +39,7 @@ pub(super) fn append(
             ArchiveFormat::Arc => &[],
         };
         if config.index
-            && let Some(mut entry) = cdxj::written(record, exchange)
+            && let Some(mut entry) = cdxj::entry_of_written_record(record, exchange)
         {
             if entry.capture.digest.is_none() && record.kind == RecordKind::Resource {
                 entry.capture.digest = digest.map(|digest| digest.to_string());

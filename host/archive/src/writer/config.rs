@@ -22,10 +22,10 @@ pub struct WriterConfig {
     pub prefix: String,
     /// Template of the names.
     pub template: NameTemplate,
-    /// Size in bytes from which a file takes no further capture. It may be exceeded by one capture, since a capture stays in one
-    /// file.
+    /// Size in bytes at which no further capture is written to a file. It may be exceeded by one capture, because a capture is
+    /// never split across files.
     pub size_max: u64,
-    /// Age from which a file takes no further capture.
+    /// Age at which no further capture is written to a file.
     pub age_max: Option<Duration>,
     /// Packing of the records.
     pub compression: Compression,
@@ -37,7 +37,7 @@ pub struct WriterConfig {
     pub further_digest: Option<Algorithm>,
     /// `true` if an index is written beside each file when it is finished ([`crate::index_path`]).
     pub index: bool,
-    /// Data that survives power loss.
+    /// Times at which data is synced to disk.
     pub durability: Durability,
     /// `${host}` of the names.
     pub host: String,
@@ -47,7 +47,7 @@ pub struct WriterConfig {
     pub port: u16,
 }
 
-/// The time at which written data is forced to the disk. In all cases, a crash of the process loses nothing that
+/// Times at which written data is synced to disk. In all cases, a crash of the process loses no capture after
 /// [`Writer::write`](super::Writer::write) has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -55,15 +55,16 @@ pub enum Durability {
     Never,
     /// At the end of each file: a power loss may cost part of the open file.
     Finished,
-    /// At the end of each file, and with the first capture after this long. A power loss may cost the captures of this time and
-    /// of the pause before the next capture.
+    /// At the end of each file, and with the first capture after this time. A power loss may cost the captures of this time and of
+    /// the pause before the next capture.
     Every(Duration),
-    /// With each capture: a power loss costs no returned capture.
+    /// With each capture: a power loss costs no capture that was written completely.
     Capture,
 }
 
 impl WriterConfig {
-    /// Heritrix's defaults: prefix `WEB`, 1,000,000,000 bytes, gzip. Files are forced to disk when they are finished.
+    /// Creates a configuration with Heritrix's defaults: prefix `WEB`, 1,000,000,000 bytes, gzip. Files are synced when they are
+    /// finished.
     pub fn new(directory: impl Into<PathBuf>) -> WriterConfig {
         WriterConfig {
             directory: directory.into(),

@@ -42,7 +42,7 @@ impl Writer {
         match self.begin(&mut file, now) {
             Ok(()) => {
                 if self.config.index {
-                    // Without this index readers have none until the file is finished.
+                    // If the index cannot be created, readers have no index until the file is finished.
                     file.index = OpenIndex::create(&file).ok();
                 }
                 Ok(file)
@@ -174,11 +174,11 @@ fn create_new(path: &Path, target: &Path) -> io::Result<Option<File>> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         Err(e) => return Err(e),
     };
-    // A file system without locks: no other process repairs there either.
+    // On a file system without locks, other processes repair no files either.
     match file.try_lock() {
         Err(fs::TryLockError::WouldBlock) => return Ok(None),
         Ok(()) | Err(fs::TryLockError::Error(_)) => {}
     }
-    // Before the lock, another process' repair may have taken the empty file for a leftover.
+    // Before it was locked, a repair by another process may have removed the empty file as abandoned.
     Ok(path.try_exists()?.then_some(file))
 }

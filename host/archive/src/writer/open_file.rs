@@ -22,7 +22,7 @@ pub(super) struct OpenFile {
     pub(super) entries: Vec<CdxjEntry>,
     /// The index on disk, for look-ups while the file is being written.
     pub(super) index: Option<OpenIndex>,
-    /// `true` if its last `warcinfo` describes the current state.
+    /// `true` if the last `warcinfo` of the file has the current description.
     pub(super) described: bool,
     /// The path with `.open`.
     pub(super) path: PathBuf,
@@ -56,8 +56,8 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Adds new entries to the index on disk. If that fails, the index is removed and readers have none until the file is
-    /// finished. The capture does not fail.
+    /// Adds new entries to the index on disk. If this fails, the capture does not fail, but the index is removed, and readers have
+    /// no index until the file is finished.
     pub(super) fn list_from(&mut self, listed: usize) {
         let lines = self.entries[listed..].iter();
         let lines: String = lines.map(|entry| format!("{entry}\n")).collect();

@@ -1,4 +1,4 @@
-//! Several writers to common directories, and the finished files in these.
+//! Several writers to the same directories, and the finished files in them.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use crate::record::Record;
 use crate::repair::RepairedFile;
 use crate::warcinfo::WarcInfo;
 
-/// Several writers to common directories, so that captures need not wait for one another.
+/// Several writers to the same directories, so that captures need not wait for each other.
 #[derive(Debug)]
 pub struct Writers {
     writers: Vec<Mutex<Writer>>,
@@ -67,14 +67,14 @@ impl Writers {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts bytes of files that were moved elsewhere among those of the directories.
+    /// Adds bytes of files that were moved elsewhere to the bytes of the directories.
     pub fn count_elsewhere(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Writes a capture with a free writer, or waits for the next writer in turn.
+    /// Writes a capture with a free writer. If none is free, waits for one; the writers are chosen in rotation.
     pub fn write(&self, capture: &[Record], now: Timestamp) -> Result<Vec<Location>, WriteError> {
-        // Begin with the first, so that files fill up one after another under light load.
+        // The search begins with the first writer, so that files are filled one after another under light load.
         let free = self
             .writers
             .iter()
@@ -134,8 +134,8 @@ impl Writers {
     }
 }
 
-/// Locks a writer. A panic during a write has dropped the open file: it keeps its `.open` for the next repair, and the writer
-/// begins another.
+/// Locks a writer. If a write has panicked, its open file was dropped: the file keeps the suffix `.open` for the next repair, and
+/// the writer creates another one.
 fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -170,7 +170,7 @@ mod tests {
     use crate::serialize::Compression;
 
     #[test]
-    fn files_name_the_plugins_in_force_when_they_were_begun() {
+    fn files_list_the_plugins_in_effect_when_they_were_created() {
         let directory = tempfile::tempdir().unwrap();
         let config = WriterConfig {
             compression: Compression::None,

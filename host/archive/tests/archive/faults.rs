@@ -1,4 +1,4 @@
-//! Writes that fail: nothing torn stays, and the writer goes on.
+//! Failing writes: nothing incomplete stays in the file, and the writer continues.
 
 use std::error::Error as _;
 use std::fs;
@@ -10,7 +10,7 @@ use opilio_archive::{
 
 use crate::fixture::*;
 
-/// Yields so many bytes that compress badly, then fails.
+/// Returns this number of bytes that compress badly, then fails.
 struct Failing {
     left: usize,
     state: u64,
@@ -40,7 +40,7 @@ fn spooled(number: u128, block: Block) -> Record {
     }
 }
 
-/// The capture fails with the text, its file is as before, and the writer goes on.
+/// Checks that the capture fails with this text, its file is unchanged, and the writer continues.
 #[track_caller]
 fn check(compression: Compression, failing: Record, expected: &str) {
     let directory = tempfile::tempdir().unwrap();
@@ -71,7 +71,7 @@ fn check(compression: Compression, failing: Record, expected: &str) {
 const RECORD: &str = "urn:uuid:00000000-0000-0000-0000-000000000066";
 
 #[test]
-fn a_spool_that_fails_after_much_was_written_leaves_no_trace() {
+fn a_failing_spool_leaves_no_part_of_the_capture() {
     for compression in BOTH {
         let block = Block::spool(3_000_000, || {
             Ok(Box::new(Failing {
@@ -110,7 +110,7 @@ fn a_spool_that_cannot_be_opened_fails() {
 }
 
 #[test]
-fn headers_that_would_deceive_are_refused() {
+fn headers_with_reserved_or_invalid_names_are_refused() {
     let check = |name: &str, fault: HeaderError| {
         let extra = vec![(name.to_owned(), "x".to_owned())];
         let text = format!("cannot write the header of record {RECORD}: {fault}");
@@ -148,7 +148,7 @@ fn an_identical_revisit_without_its_digest_is_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_is_named() {
+fn the_error_names_a_directory_that_cannot_be_created() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
@@ -161,7 +161,7 @@ fn a_directory_that_cannot_be_is_named() {
 }
 
 #[test]
-fn a_directory_that_vanished_fails_the_capture_and_nothing_more() {
+fn a_missing_directory_fails_only_the_capture() {
     let directory = tempfile::tempdir().unwrap();
     let warcs = directory.path().join("warcs");
     let mut writer = writer(&warcs, Compression::None);

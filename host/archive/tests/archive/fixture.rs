@@ -8,7 +8,7 @@ use opilio_archive::{
     Compression, Digest, Durability, Record, RecordId, RepairedFile, WarcInfo, Writer, WriterConfig,
 };
 
-/// The name of the first file that [`writer`] writes, less its ending.
+/// The name of the first file that [`writer`] writes, without its ending.
 pub(crate) const FIRST: &str = "WEB-20060919172024000-00000-4711~crawler~0";
 
 pub(crate) fn at(text: &str) -> Timestamp {
@@ -70,7 +70,7 @@ pub(crate) fn listing(directory: &Path) -> Vec<String> {
     names
 }
 
-/// The record identifiers of a file, which must be sound.
+/// Returns the record identifiers of a file, which must be without errors.
 pub(crate) fn ids_of(file: &Path) -> Vec<RecordId> {
     let report = opilio_archive::check(file).unwrap();
     assert!(report.is_sound(), "{:?}", report.faults);

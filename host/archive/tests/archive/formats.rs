@@ -1,4 +1,4 @@
-//! Files written as zstd or ARC, with an index, are read back; hostile files give errors.
+//! Files that are written as zstd or ARC, with an index, are read back. Hostile files cause errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn zstd_config(directory: &Path, dictionary: Option<Arc<[u8]>>) -> WriterConfig 
 }
 
 #[test]
-fn zstd_comes_back_with_and_without_a_dictionary_and_from_any_record() {
+fn zstd_files_are_read_with_and_without_a_dictionary_from_any_record() {
     for dictionary in [None, Some(dictionary())] {
         let directory = tempfile::tempdir().unwrap();
         let (mut writer, _) = open(zstd_config(directory.path(), dictionary.clone()));
@@ -95,7 +95,7 @@ fn zstd_comes_back_with_and_without_a_dictionary_and_from_any_record() {
 }
 
 #[test]
-fn a_torn_zstd_file_is_cut_back_to_its_last_whole_capture() {
+fn an_incomplete_zstd_file_is_cut_back_to_its_last_complete_capture() {
     let directory = tempfile::tempdir().unwrap();
     let (mut writer, _) = open(zstd_config(directory.path(), Some(dictionary())));
     writer.write(&[response(1, b"one")], now()).unwrap();
@@ -112,7 +112,7 @@ fn a_torn_zstd_file_is_cut_back_to_its_last_whole_capture() {
 }
 
 #[test]
-fn damage_within_a_zstd_file_costs_one_record() {
+fn damage_in_a_zstd_file_affects_one_record() {
     let directory = tempfile::tempdir().unwrap();
     let records: Vec<_> = (1..4)
         .map(|number| response(number, &[number as u8; 500]))
@@ -137,7 +137,7 @@ fn damage_within_a_zstd_file_costs_one_record() {
 }
 
 #[test]
-fn arc_holds_responses_and_resources_and_nothing_else() {
+fn arc_files_have_only_responses_and_resources() {
     for (compression, ending) in [
         (Compression::None, ".arc"),
         (Compression::Gzip(6), ".arc.gz"),
@@ -202,7 +202,8 @@ fn arc_holds_responses_and_resources_and_nothing_else() {
         assert_eq!(record.headers().first("Content-Type"), Some("text/dns"));
         record.finish().unwrap();
         assert_eq!(reader.format(), Some(ArchiveFormat::Arc));
-        // Written along, and made of the file: the same but for the digest, which ARC does not have.
+        // The index written with the file and the index made from the file are the same, except for the digest, which ARC does not
+        // have.
         let written = fs::read_to_string(index_path(&file)).unwrap();
         let read: Vec<String> = index(&file)
             .unwrap()
@@ -245,7 +246,7 @@ fn arc_files_of_others_are_read() {
         uris[3],
         ("http://a.example/last".to_owned(), b"xy".to_vec())
     );
-    // A length that leads into the next record costs what it says, and reading goes on behind it.
+    // A wrong length that extends into the next record is damage, and reading continues behind it.
     fs::write(&file, text.replace("text/html 3", "text/html 9")).unwrap();
     let mut reader = Reader::open(&file).unwrap();
     let mut seen = 0;
@@ -269,7 +270,7 @@ fn arc_files_of_others_are_read() {
 }
 
 #[test]
-fn the_index_written_along_is_that_of_the_file() {
+fn the_index_written_with_the_file_is_the_index_of_the_file() {
     for compression in [
         Compression::None,
         Compression::Gzip(6),
@@ -328,7 +329,7 @@ fn the_index_written_along_is_that_of_the_file() {
 }
 
 #[test]
-fn a_response_to_a_post_is_found_by_what_was_posted() {
+fn a_response_to_a_post_is_found_by_the_body_of_the_request() {
     let directory = tempfile::tempdir().unwrap();
     let config = WriterConfig {
         index: true,
@@ -349,7 +350,7 @@ fn a_response_to_a_post_is_found_by_what_was_posted() {
         extra: vec![(BODY_UNINDEXED.to_owned(), "login".to_owned())],
         ..asked(14, 3, "{\"password\":\"x\"}")
     };
-    // A request stands behind its response, or before it; one that belongs to no response stands alone.
+    // A request is after its response or before it. A request without a response is on its own.
     let captures = [
         vec![response(1, b"one"), asked(11, 1, "{\"b\":2,\"a\":[1,1]}")],
         vec![asked(12, 2, "{\"a\":1}"), response(2, b"two")],
@@ -424,7 +425,7 @@ fn captures_of_a_uri_are_found_in_finished_and_open_files() {
         date: now() + jiff::SignedDuration::from_mins(minute),
         ..response(u128::from(minute.unsigned_abs()), b"body")
     };
-    // The same key for both.
+    // Both URIs have the same key.
     let (uri, other) = ("http://www.example.org/a", "http://example.org/A");
     let found = || {
         let found = captures(&directories, &[], uri).unwrap();
@@ -467,7 +468,7 @@ fn captures_of_a_uri_are_found_in_finished_and_open_files() {
         name(&open_file).strip_suffix(".open")
     );
 
-    // What a process leaves that is killed is put in order, its index too.
+    // Files of a killed process are repaired, together with their indexes.
     drop(writer);
     let (writer, repaired) = open(indexed(true));
     assert_eq!(repaired.len(), 1);
@@ -486,7 +487,7 @@ fn captures_of_a_uri_are_found_in_finished_and_open_files() {
 }
 
 #[test]
-fn two_digests_stand_beside_each_other() {
+fn two_digests_are_written_in_two_headers() {
     let directory = tempfile::tempdir().unwrap();
     let config = WriterConfig {
         further_digest: Some(Algorithm::Sha256),
@@ -526,7 +527,7 @@ fn a_crawl_is_described_again_when_its_plugins_change() {
         hash: "sha256:00".to_owned(),
         settings: None,
     };
-    // The same description again writes no record.
+    // An unchanged description writes no record.
     writers.describe(&info);
     writers.describe(&WarcInfo {
         plugins: vec![plugin],
@@ -595,7 +596,7 @@ fn names_can_be_those_of_arc_files() {
     assert_eq!(template.to_string(), "${prefix}-${timestamp12}-${serialno}");
 }
 
-/// A small file of each kind, to be damaged.
+/// Creates a small file of each kind, to be damaged.
 fn originals() -> Vec<(&'static str, Vec<u8>)> {
     let directory = tempfile::tempdir().unwrap();
     let records = [
@@ -621,8 +622,8 @@ fn originals() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Any content is read to its end, and repaired.
-fn survives(name: &str, bytes: &[u8]) {
+/// Checks that any content can be read to its end, and repaired.
+fn check_that_it_is_readable(name: &str, bytes: &[u8]) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(name);
     fs::write(&file, bytes).unwrap();
@@ -661,13 +662,13 @@ proptest! {
             if is_cut {
                 bytes.truncate(cut.index(bytes.len()));
             }
-            survives(name, &bytes);
+            check_that_it_is_readable(name, &bytes);
         }
     }
 
     #[test]
-    fn arbitrary_bytes_are_no_records(start in 0_usize..6, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_read_without_a_panic(start in 0_usize..6, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let starts: [&[u8]; 6] = [b"", &[0x1f, 0x8b, 8], &[0x28, 0xb5, 0x2f, 0xfd], &[0x5d, 0x2a, 0x4d, 0x18], b"filedesc://x 0.0.0.0 19960923142103 text/plain 9\n", b"WARC/1.1\r\n"];
-        survives("x.warc.gz", &[starts[start], &bytes].concat());
+        check_that_it_is_readable("x.warc.gz", &[starts[start], &bytes].concat());
     }
 }

@@ -1,5 +1,5 @@
-//! Records whole and literally. The captures are those of the standard's examples (annex C of
-//! ISO 28500:2017): the logo of www.archive.org, its DNS answer, its revisits.
+//! The exact text of written records. The captures are those of the standard's examples (annex C of ISO 28500:2017): the logo of
+//! www.archive.org, its DNS answer, its revisits.
 
 use std::fs;
 use std::io::Read as _;
@@ -50,7 +50,7 @@ fn check(capture: &[Record], expected: &str) {
         "CR LF throughout"
     );
 
-    // Packed, each record is a member of its own with the same bytes, but for the file's name.
+    // In a compressed file, each record is a member with the same bytes, except for the file's name.
     let (packed, members) = written(Compression::Gzip(9));
     for (member, location) in members.iter().zip(&locations) {
         let range = |offset: u64, length: u64| offset as usize..(offset + length) as usize;
@@ -63,7 +63,7 @@ fn check(capture: &[Record], expected: &str) {
     }
 }
 
-/// Line ends that a block has of its own.
+/// Returns the number of bare line ends in the blocks of a capture.
 fn bare_line_ends(capture: &[Record]) -> usize {
     let dns = |record: &&Record| record.content_type == TEXT_DNS;
     capture.iter().filter(dns).count() * 2
@@ -241,7 +241,7 @@ outlink: http://www.archive.org/a%20b L a/@href
 }
 
 #[test]
-fn a_revisit_names_what_it_repeats() {
+fn a_revisit_refers_to_the_repeated_record() {
     let refers_to = RefersTo {
         id: Some(response_id()),
         target_uri: Some(URI.into()),
@@ -358,7 +358,7 @@ www.archive.org.	589	IN	A	207.241.233.58
 }
 
 #[test]
-fn nothing_a_server_says_makes_a_header_line() {
+fn values_from_servers_cannot_add_header_lines() {
     let inject = "x\r\nWARC-Type: warcinfo\r\n\r\n";
     let record = Record {
         content_type: inject.into(),

@@ -1,4 +1,4 @@
-//! Records written, read back, torn, repaired and judged.
+//! Tests of writing, reading, repairing, checking and redacting records.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod faults;

@@ -1,5 +1,5 @@
-//! Tests that need another process: to be killed in the midst of a write, and to run out of
-//! space. The other process is this test binary again, told by a variable which part to play.
+//! Tests with another process, which is killed during a write or runs out of space. The other process is this test binary, with an
+//! environment variable.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,7 +11,7 @@ use opilio_archive::{Block, Compression, Reader, WriteError};
 
 use crate::fixture::*;
 
-/// The directory the child writes to; without it, the tests named `child…` do nothing.
+/// Environment variable with the directory that the child writes to. Without it, the tests named `child…` do nothing.
 const DIRECTORY: &str = "OPILIO_ARCHIVE_TEST_DIRECTORY";
 
 fn child_directory() -> Option<PathBuf> {
@@ -30,7 +30,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// Writes captures until it is killed, and says so of each when it has returned.
+/// Writes captures until it is killed, and prints the places of each after it was written.
 #[test]
 fn child_that_writes_for_ever() {
     let Some(directory) = child_directory() else {
@@ -61,7 +61,7 @@ fn child_that_writes_for_ever() {
 }
 
 #[test]
-fn a_killed_process_loses_nothing_that_was_returned() {
+fn a_killed_process_loses_no_written_capture() {
     for lines in [1, 30, 200] {
         let directory = tempfile::tempdir().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -110,7 +110,7 @@ fn a_killed_process_loses_nothing_that_was_returned() {
     }
 }
 
-/// Runs into the limit of file size that its parent has set.
+/// Writes until it reaches the limit of file size that its parent has set.
 #[test]
 fn child_without_space() {
     let Some(directory) = child_directory() else {

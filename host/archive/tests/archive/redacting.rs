@@ -22,7 +22,7 @@ fn tombstone() -> Tombstone<'static> {
     }
 }
 
-/// Captures of which 100 is the secret: response, request and metadata of it, a revisit of it elsewhere (200), a copy
+/// Writes captures: a secret page (100) with response, request and metadata, a revisit of it at another URI (200), a copy of it
 /// that was stored again (300), and another page (400).
 fn write(directory: &Path, compression: Compression) -> PathBuf {
     let mut writer = writer(directory, compression);
@@ -94,7 +94,7 @@ fn read(file: &Path) -> Vec<(Headers, Vec<u8>)> {
 }
 
 #[test]
-fn a_capture_goes_as_a_whole_and_revisits_of_it_go_with_it() {
+fn all_records_of_a_capture_and_its_revisits_are_redacted() {
     for compression in BOTH {
         let directory = tempfile::tempdir().unwrap();
         let file = write(directory.path(), compression);
@@ -110,7 +110,7 @@ fn a_capture_goes_as_a_whole_and_revisits_of_it_go_with_it() {
                 (id(200), RedactionReason::Revisit)
             ]
         );
-        // What was stored a second time is told, not taken.
+        // The second stored copy is reported and not redacted.
         assert_eq!(found.copies.len(), 1);
         let done = redact(&file, &found.targets, tombstone()).unwrap();
         assert_eq!(done.records, 4);
@@ -134,7 +134,7 @@ fn a_capture_goes_as_a_whole_and_revisits_of_it_go_with_it() {
             );
         }
         assert_eq!(listing(directory.path()).len(), 1);
-        // Asked again there is nothing to do.
+        // A second survey finds nothing to do.
         let again = survey(&files, of_uri("http://example.com/100")).unwrap();
         assert_eq!(targets(&again), []);
         assert_eq!(again.already, 3);
@@ -142,7 +142,7 @@ fn a_capture_goes_as_a_whole_and_revisits_of_it_go_with_it() {
 }
 
 #[test]
-fn a_tombstone_is_literally_this() {
+fn a_tombstone_has_this_text() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), Compression::None);
     let found = survey(
@@ -184,7 +184,7 @@ This record was redacted on 2026-11-22T01:02:03Z: court order 7/2026\n\r
 }
 
 #[test]
-fn a_revisit_in_another_file_and_a_revisit_of_a_revisit_go_too() {
+fn revisits_in_other_files_and_of_revisits_are_redacted() {
     let first = tempfile::tempdir().unwrap();
     let second = tempfile::tempdir().unwrap();
     let one = write(first.path(), Compression::Gzip(6));
@@ -198,7 +198,7 @@ fn a_revisit_in_another_file_and_a_revisit_of_a_revisit_go_too() {
     };
     writer.write(&[of_payload], now()).unwrap();
     let two = writer.close().unwrap().unwrap();
-    // The later file first: what leads there does not depend on the order.
+    // The later file is first, because the result does not depend on the order.
     let files = [two.clone(), one.clone()];
     let found = survey(&files, |headers| headers.record_id() == Some(id(102))).unwrap();
     assert_eq!(
@@ -220,7 +220,7 @@ fn a_revisit_in_another_file_and_a_revisit_of_a_revisit_go_too() {
 }
 
 #[test]
-fn what_cannot_be_redacted_is_refused_and_left_alone() {
+fn records_that_cannot_be_redacted_are_refused_and_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), Compression::Gzip(6));
     let before = fs::read(&file).unwrap();
@@ -247,7 +247,7 @@ fn what_cannot_be_redacted_is_refused_and_left_alone() {
 }
 
 #[test]
-fn damage_is_told_and_stays_as_it_is() {
+fn damage_is_reported_and_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), Compression::Gzip(6));
     let whole = survey(std::slice::from_ref(&file), |headers| {
@@ -270,7 +270,7 @@ fn damage_is_told_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_tombstone_is_packed_as_its_record_was() {
+fn a_tombstone_is_compressed_like_its_record() {
     let directory = tempfile::tempdir().unwrap();
     let plain = write(directory.path(), Compression::None);
     let bytes = fs::read(&plain).unwrap();

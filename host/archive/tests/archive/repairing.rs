@@ -1,4 +1,4 @@
-//! Remains of killed processes: torn tails at every byte, empty files, damage in the middle.
+//! Files of killed processes: records cut at every byte, empty files, damage in the middle.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use opilio_archive::{Compression, Location, RepairedFile, RescuedRecords};
 
 use crate::fixture::*;
 
-/// Writes captures and gives the bytes of the file, its name, and where the records stand.
+/// Writes captures. Returns the bytes of the file, its name, and the places of the records.
 fn written(compression: Compression, bodies: &[&[u8]]) -> (Vec<u8>, Vec<Location>) {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = writer(directory.path(), compression);
@@ -20,7 +20,7 @@ fn written(compression: Compression, bodies: &[&[u8]]) -> (Vec<u8>, Vec<Location
     (fs::read(path).unwrap(), locations)
 }
 
-/// Leaves the bytes as an open file, opens a writer, and gives what it repaired.
+/// Writes the bytes to an open file, opens a writer, and returns the repaired files.
 fn left_behind(directory: &Path, compression: Compression, bytes: &[u8]) -> Vec<RepairedFile> {
     let open = format!("{FIRST}{}.open", ending(compression));
     fs::write(directory.join(open), bytes).unwrap();
@@ -37,7 +37,7 @@ fn open_writer(
 }
 
 #[test]
-fn a_tail_torn_at_any_byte_is_cut_off_and_nothing_else() {
+fn only_the_incomplete_last_record_is_cut_off() {
     for compression in BOTH {
         let (bytes, locations) = written(compression, &[b"first", b"second", b"third"]);
         let last = &locations[2];
@@ -88,10 +88,10 @@ fn a_file_without_a_whole_record_is_removed() {
 }
 
 #[test]
-fn whole_records_behind_a_damaged_one_are_rescued() {
+fn complete_records_behind_a_damaged_one_are_rescued() {
     for compression in BOTH {
         let (mut bytes, locations) = written(compression, &[b"one", b"two", b"three", b"four"]);
-        // A page that never reached the disk, and a torn tail.
+        // A page that never reached the disk, and an incomplete last record.
         let hole = locations[1].offset as usize;
         bytes[hole + 3..hole + locations[1].length as usize - 3].fill(0);
         bytes.truncate(bytes.len() - 5);
@@ -118,7 +118,7 @@ fn whole_records_behind_a_damaged_one_are_rescued() {
 #[test]
 fn an_archived_warc_file_is_not_taken_for_our_own_records() {
     for compression in BOTH {
-        // A WARC file that was crawled: level 0 leaves its bytes as they are in our member.
+        // A WARC file that was crawled. With level 0 its bytes are unchanged in the member.
         let (inner, _) = written(compression, &[b"inner one", b"inner two"]);
         let stored = if compression == Compression::None {
             compression
@@ -196,14 +196,14 @@ fn a_writer_that_is_dropped_leaves_a_whole_file() {
     assert_eq!(ids_of(repaired[0].file.as_ref().unwrap()), [id(0), id(100)]);
 }
 
-/// Names, and the text of the index where there is one.
+/// Returns the names of files, and the text of the index if it exists.
 fn indexed(directory: &Path) -> (Vec<String>, Option<String>) {
     let index = directory.join(format!("{FIRST}.cdxj"));
     (listing(directory), fs::read_to_string(index).ok())
 }
 
 #[test]
-fn wherever_a_kill_comes_while_a_file_is_finished_the_next_start_leaves_it_with_its_index() {
+fn after_a_kill_at_any_step_of_finishing_the_next_start_completes_file_and_index() {
     let config = |directory: &Path| opilio_archive::WriterConfig {
         index: true,
         ..config(directory, Compression::Gzip(6))
@@ -221,7 +221,7 @@ fn wherever_a_kill_comes_while_a_file_is_finished_the_next_start_leaves_it_with_
     let index = index.unwrap();
     assert!(index.contains("http://example.com/100"), "{index}");
 
-    // What stands there after each step: the file, its index, the index that others read meanwhile, a draft.
+    // The files after each step: the file, its index, the index of the open file, a draft.
     let states: [&[(&str, &str)]; 6] = [
         &[(".warc.gz.open", ""), (".cdxj.open", "half")],
         &[
@@ -235,7 +235,7 @@ fn wherever_a_kill_comes_while_a_file_is_finished_the_next_start_leaves_it_with_
             (".cdxj", "whole"),
         ],
         &[(".warc.gz", ""), (".cdxj.open", "half"), (".cdxj", "whole")],
-        // As 0.1.0 left them.
+        // The state that version 0.1.0 left.
         &[(".warc.gz", ""), (".cdxj.open", "half")],
         &[(".warc.gz", "")],
     ];
@@ -263,7 +263,7 @@ fn a_repaired_file_has_its_index_before_it_has_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let open = directory.path().join(format!("{FIRST}.warc.open"));
     fs::write(&open, bytes).unwrap();
-    // No index can be written where its draft is a folder.
+    // The index cannot be written, because its draft is a folder.
     let obstacle = directory.path().join(format!("{FIRST}.cdxj.draft"));
     fs::create_dir(&obstacle).unwrap();
     let config = || opilio_archive::WriterConfig {
@@ -283,7 +283,7 @@ fn a_repaired_file_has_its_index_before_it_has_its_name() {
 }
 
 #[test]
-fn indexes_are_completed_of_as_many_files_as_are_wanted_and_damage_stops_none() {
+fn indexes_are_completed_up_to_the_limit_and_damaged_files_are_skipped() {
     let directory = tempfile::tempdir().unwrap();
     let (bytes, _) = written(Compression::Gzip(6), &[b"first"]);
     for name in ["a.warc.gz", "b.warc.gz", "c.warc.gz"] {

@@ -92,7 +92,7 @@ fn writers_in_one_directory_never_share_a_name() {
     let directory = tempfile::tempdir().unwrap();
     let mut one = writer(directory.path(), Compression::None);
     one.write(&[response(100, b"a")], now()).unwrap();
-    // The second one finds the first one's open file and leaves it alone.
+    // The second writer finds the first writer's open file and does not change it.
     let mut two = writer(directory.path(), Compression::None);
     two.write(&[response(101, b"b")], now()).unwrap();
     one.write(&[response(102, b"c")], now()).unwrap();
@@ -103,7 +103,7 @@ fn writers_in_one_directory_never_share_a_name() {
 }
 
 #[test]
-fn a_pool_writes_every_capture_once() {
+fn several_writers_write_every_capture_once() {
     let directory = tempfile::tempdir().unwrap();
     let config = config(directory.path(), Compression::Gzip(1));
     let (writers, _) = Writers::open(&config, &WarcInfo::new("opilio"), 3).unwrap();

@@ -1,4 +1,4 @@
-//! Everything that is written is read back the same, however hostile.
+//! Records with any content are read back unchanged.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::fixture::*;
 
-/// Bytes that could be taken for structure, mixed with any others.
+/// Bytes that look like the structure of a file, mixed with arbitrary bytes.
 fn block() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"\r\n\r\n".to_vec()),
@@ -91,7 +91,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn what_was_written_is_read(
+    fn written_records_are_read_back(
         records in vec(record(), 1..5),
         gzip in any::<bool>(),
     ) {
@@ -126,7 +126,7 @@ proptest! {
             let extent = stored.finish().unwrap();
             prop_assert_eq!((extent.offset, extent.length), (location.offset, location.length));
 
-            // From its offset alone, too.
+            // The record can also be read by its offset alone.
             let mut alone = Reader::open_at(&file, location.offset).unwrap();
             let mut stored = alone.next_record().unwrap().unwrap();
             prop_assert_eq!(stored.headers(), &headers);

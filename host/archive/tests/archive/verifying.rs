@@ -1,4 +1,4 @@
-//! `check` finds what is wrong, says where, and goes on behind it.
+//! `check` finds errors, reports their places, and continues behind them.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -20,7 +20,7 @@ fn faults(bytes: &[u8]) -> Vec<RecordError> {
 }
 
 #[test]
-fn a_flipped_bit_is_found_wherever_it_is() {
+fn a_flipped_bit_is_found_at_every_position() {
     for compression in BOTH {
         let directory = tempfile::tempdir().unwrap();
         let mut writer = writer(directory.path(), compression);
@@ -35,8 +35,8 @@ fn a_flipped_bit_is_found_wherever_it_is() {
         let bytes = fs::read(writer.close().unwrap().unwrap()).unwrap();
         let whole = unpacked(compression, &bytes).unwrap();
         let end = (first.offset + first.length) as usize;
-        // Plain: the block and the bytes behind it. A flip in most header values cannot be found
-        // by a check. Gzip: all bits except those of the member's header without a meaning.
+        // Plain files: the block and the bytes behind it, because a check cannot find changes of most header values. Gzip: all
+        // bits, except unused ones of the member's header.
         let from = match compression {
             Compression::None => {
                 end - 4 - b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nfirst body".len()
@@ -48,7 +48,7 @@ fn a_flipped_bit_is_found_wherever_it_is() {
                 let mut flipped = bytes.clone();
                 flipped[at] ^= 1 << bit;
                 let found = faults(&flipped);
-                // Deflate has a few bits that mean nothing (padding, codes never used).
+                // A few bits of Deflate have no effect (padding, unused codes).
                 let harmless = unpacked(compression, &flipped).as_ref() == Some(&whole);
                 assert_eq!(
                     found.is_empty(),
@@ -106,7 +106,7 @@ fn a_wrong_block_digest_is_found() {
 }
 
 #[test]
-fn a_payload_digest_is_that_of_the_body_without_chunk_framing() {
+fn payload_digests_are_of_the_body_without_chunk_framing() {
     let framed = b"4\r\nbody\r\n0\r\n\r\n";
     let block = [
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".as_slice(),
@@ -134,7 +134,7 @@ fn a_payload_digest_is_that_of_the_body_without_chunk_framing() {
     assert_eq!((report.payload_digests, report.faults_found), (1, 0));
 }
 
-/// Writes the record between two sound ones; it alone has the fault.
+/// Writes the record between two correct ones. Only this record has the error.
 #[track_caller]
 fn sole_fault(record: Record, kind: RecordErrorKind) {
     let directory = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ fn sole_fault(record: Record, kind: RecordErrorKind) {
 }
 
 #[test]
-fn sha256_is_written_and_verified_where_asked_for() {
+fn sha256_is_written_and_verified_if_configured() {
     let directory = tempfile::tempdir().unwrap();
     let config = config(directory.path(), Compression::None);
     let (mut writer, _) = open(WriterConfig {
@@ -196,7 +196,7 @@ fn records_of_other_tools_are_read() {
 }
 
 #[test]
-fn what_the_standard_requires_is_missed() {
+fn missing_headers_of_the_standard_are_reported() {
     let without = |name: &str| {
         let kept = |line: &&str| !line.starts_with(name);
         SOUND.split_inclusive('\n').filter(kept).collect::<String>()
@@ -258,7 +258,7 @@ fn what_the_standard_requires_is_missed() {
 }
 
 #[test]
-fn a_header_without_end_is_given_up() {
+fn a_header_without_end_is_an_error() {
     let text = format!(
         "WARC/1.1\r\nX: {}",
         "x".repeat(opilio_archive::HEADER_BYTES_MAX)
@@ -267,7 +267,7 @@ fn a_header_without_end_is_given_up() {
 }
 
 #[test]
-fn the_check_goes_on_behind_damage() {
+fn the_check_continues_behind_damage() {
     let torn = SOUND.replace("Length: 0", "Length: 9999");
     let text = format!("{torn}{}", SOUND.replace("uuid:1", "uuid:2"));
     let found = faults(text.as_bytes());

@@ -1,4 +1,4 @@
-//! The view that behaviours have of a page, and the actions that they can take.
+//! The view of a page that page behaviours get, and the actions that they can carry out.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use super::extraction::ScreenshotArea;
 use super::{PageSession, scripts};
 use crate::error::{PageCut, PageError};
 
-/// Longest result of a script, in characters of JSON.
+/// Maximum length of a script's result, in characters of JSON.
 const SCRIPT_RESULT_CHARS_MAX: usize = 1024 * 1024;
 
-/// Time for which one frame is asked for an element, before the next one is.
+/// Time for which one frame is searched for an element, before the next frame is.
 const SELECTOR_WAIT_OF_FRAME: Duration = Duration::from_millis(250);
 
-/// A page as it is now.
+/// Current state of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageView {
-    /// URI, with changes that scripts made.
+    /// URI, including changes by scripts.
     pub uri: String,
     /// Title.
     pub title: String,
-    /// Elements, those of open shadow roots included.
+    /// Number of elements, including those of open shadow roots.
     pub elements: u64,
-    /// Characters of visible text (UTF-16).
+    /// Length of the visible text in UTF-16 code units.
     pub text_length: u64,
     /// Height of the document in CSS pixels.
     pub scroll_height: u64,
@@ -34,24 +34,24 @@ pub struct PageView {
     pub scroll_top: u64,
     /// Height of the window in CSS pixels.
     pub window_height: u64,
-    /// Elements that match each selector, in all frames; `None`: the selector is invalid.
+    /// Number of elements that match each selector, in all frames; `None` if the selector is invalid.
     pub counts: Vec<Option<u64>>,
-    /// Requests in flight.
+    /// Number of requests in flight.
     pub requests_in_flight: usize,
     /// Time since the page was opened.
     pub time_used: Duration,
     /// Time until the page is cut.
     pub time_left: Duration,
-    /// Actions that were carried out.
+    /// Number of actions that were carried out.
     pub steps: u32,
 }
 
-/// Something to do to a page.
+/// An action on a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageAction {
     /// Scrolls the window.
     Scroll(ScrollTarget),
-    /// Clicks visible elements, those of the page's own frame first.
+    /// Clicks visible elements, first those of the main frame.
     Click {
         /// CSS selector.
         selector: String,
@@ -59,7 +59,7 @@ pub enum PageAction {
         text: Option<String>,
         /// Maximum number of elements.
         at_most: u32,
-        /// `true` if elements are left out that an earlier action clicked.
+        /// `true` to leave out elements that an earlier action has clicked.
         only_new: bool,
     },
     /// Waits until an element matches, in any frame.
@@ -76,8 +76,8 @@ pub enum PageAction {
     },
     /// Waits.
     Wait(Duration),
-    /// Runs a script among the page's own: the body of an async function, whose result is returned as JSON. It may take
-    /// three quarters of `command_time_max`.
+    /// Runs a script in the world of the page's own scripts: the body of an async function, whose result is returned as JSON. It
+    /// may take three quarters of `command_time_max`.
     Evaluate {
         /// JavaScript, such as `return document.title`.
         script: String,
@@ -86,29 +86,29 @@ pub enum PageAction {
     Screenshot(ScreenshotArea),
 }
 
-/// A place to scroll to.
+/// A position to scroll to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScrollTarget {
     /// The beginning of the document.
     Top,
-    /// The end of the document as it is now.
+    /// The current end of the document.
     Bottom,
-    /// So many CSS pixels from the beginning.
+    /// This number of CSS pixels from the beginning.
     To(u32),
-    /// So many CSS pixels further; negative: back.
+    /// This number of CSS pixels further; back if it is negative.
     By(i32),
-    /// The first element that matches a selector, in the page's own frame.
+    /// The first element that matches a selector, in the main frame.
     Element(String),
 }
 
 /// The result of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionResult {
-    /// It is done.
+    /// The action was carried out.
     Done,
-    /// So many elements were clicked; at least one.
+    /// Number of clicked elements; at least one.
     Clicked(u32),
-    /// No element matches the selector, or none did in time.
+    /// No element matches the selector, or none matched in time.
     NoElement,
     /// The selector or regular expression is invalid, for this reason.
     Invalid(String),
@@ -138,7 +138,7 @@ struct FrameView {
 }
 
 impl PageSession {
-    /// The page as it is now, with the number of elements for each selector.
+    /// Returns the current state of the page, with the number of elements for each selector.
     ///
     /// # Errors
     /// The page reached a limit, or the browser failed.
@@ -174,10 +174,10 @@ impl PageSession {
     /// Carries out an action.
     ///
     /// # Errors
-    /// The page reached a limit, such as that of actions, or the browser failed.
+    /// The page reached a limit, such as the limit of actions, or the browser failed.
     pub async fn act(&mut self, action: &PageAction) -> Result<ActionResult, PageError> {
         if self.steps >= self.settings.steps_max {
-            return Err(self.reach(PageCut::Steps));
+            return Err(self.record_limit(PageCut::Steps));
         }
         self.steps += 1;
         match action {
@@ -221,7 +221,7 @@ impl PageSession {
         })
     }
 
-    /// Clicks elements of all frames, as many as `at_most` in all.
+    /// Clicks elements of all frames, in total at most `at_most`.
     async fn click(
         &mut self,
         [selector, text, only_new]: [Value; 3],
@@ -256,7 +256,7 @@ impl PageSession {
     ) -> Result<ActionResult, PageError> {
         let end = self.end_of(time_max);
         loop {
-            // Elements of frames appear without a sign in the page's own frame, so all are asked, each for a short time.
+            // The main frame has no event for new elements of other frames, so all frames are searched, each for a short time.
             for frame in self.frames().await? {
                 let left = end.saturating_duration_since(Instant::now());
                 let part = left.min(SELECTOR_WAIT_OF_FRAME);
@@ -286,7 +286,7 @@ impl PageSession {
         }
     }
 
-    /// The end of a wait that begins now; at most the end of the page's time.
+    /// Returns the end of a wait that begins now; at most the end of the page's time.
     fn end_of(&self, time: Duration) -> Instant {
         let end = Instant::now().checked_add(time);
         end.unwrap_or(self.deadline).min(self.deadline)

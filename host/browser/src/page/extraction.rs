@@ -1,4 +1,4 @@
-//! Links, text and pictures of a page as it is shown.
+//! Links, text and pictures of a rendered page.
 
 use bytes::Bytes;
 use data_encoding::BASE64;
@@ -8,10 +8,10 @@ use serde_json::json;
 use super::{PageSession, field, scripts};
 use crate::error::{BrowserError, PageError};
 
-/// Links of a page. Further ones are counted and dropped.
+/// Maximum links of a page. Further ones are counted and dropped.
 const LINKS_MAX: usize = 20_000;
 
-/// Longest link. Longer ones are counted and dropped.
+/// Maximum bytes of a link. Longer links are counted and dropped.
 const LINK_BYTES_MAX: usize = 16 * 1024;
 
 /// Width of a thumbnail in pixels, as Browsertrix has it.
@@ -20,10 +20,10 @@ const THUMBNAIL_WIDTH: f64 = 640.0;
 /// Quality of a thumbnail (JPEG, 0 to 100).
 const THUMBNAIL_QUALITY: u32 = 75;
 
-/// Tallest picture of a whole page in CSS pixels; Chromium's own limit of a surface.
+/// Maximum height of a picture of a whole page in CSS pixels: Chromium's limit of a surface.
 const PICTURE_HEIGHT_MAX: f64 = 16_384.0;
 
-/// A page as a visitor sees it.
+/// Content of a rendered page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageContent {
     /// URI, with changes that scripts made.
@@ -32,9 +32,9 @@ pub struct PageContent {
     pub title: String,
     /// Links of all frames, in their order.
     pub links: Vec<RenderedLink>,
-    /// Links past the limits of number and length.
+    /// Number of links beyond the limits of number and length.
     pub links_dropped: u64,
-    /// Visible text, of the page's own frame first.
+    /// Visible text, first of the main frame.
     pub text: String,
     /// `true` if the text was cut at the limit.
     pub is_text_cut: bool,
@@ -49,7 +49,7 @@ pub struct RenderedLink {
     pub element: String,
     /// Attribute, such as `href` or `srcset`.
     pub attribute: String,
-    /// URI of the document that has it.
+    /// URI of the document that contains the link.
     pub document: String,
 }
 
@@ -60,7 +60,7 @@ pub enum ScreenshotArea {
     View,
     /// The whole document, as PNG, as far as Chromium can draw it.
     Document,
-    /// The window made small, as JPEG.
+    /// The window, scaled down, as JPEG.
     Thumbnail,
 }
 
@@ -83,8 +83,8 @@ struct FrameLink {
 }
 
 impl PageSession {
-    /// Links and visible text of all frames. It has its own time, so that a page which was cut by time gives what it has.
-    /// Closed shadow roots are not read.
+    /// Returns links and visible text of all frames. Extraction has its own time limit, so that it also works for a page that was
+    /// cut by its time limit. Closed shadow roots are not read.
     ///
     /// # Errors
     /// The page does not answer any longer, or the browser failed.
@@ -103,9 +103,9 @@ impl PageSession {
         Ok(content)
     }
 
-    /// The document of the page's own frame as HTML, to be compared with that of another visit: with open shadow roots, and
-    /// without scripts, styles and what they change all the time. Blanks count once. `None`: it has more than
-    /// [`document_characters_max`](crate::BrowserSettings::document_characters_max), or its script failed.
+    /// Returns the document of the main frame as HTML, for a comparison with another visit: with open shadow roots, and without
+    /// scripts, styles and parts that these change constantly. Runs of blanks become one. `None` if the document has more
+    /// characters than [`document_characters_max`](crate::BrowserSettings::document_characters_max), or its script failed.
     ///
     /// # Errors
     /// The page does not answer any longer, or the browser failed.
@@ -117,7 +117,7 @@ impl PageSession {
         Ok(document.and_then(|it| it.as_str().map(str::to_owned)))
     }
 
-    /// Takes a picture, in the time for extraction.
+    /// Takes a picture, within the time for extraction.
     ///
     /// # Errors
     /// The page does not answer any longer, or the browser failed.

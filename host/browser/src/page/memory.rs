@@ -1,4 +1,4 @@
-//! Watches the memory of a page's browser, and kills it when it passes the limit.
+//! Watches the memory of a page's browser, and kills the browser when it exceeds the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use crate::error::PageCut;
 use crate::process::kill_group;
 use crate::process_tree::GroupReader;
 
-/// Time between two readings. A page allocates some hundred megabytes in it.
+/// Interval of readings. A page can allocate some hundred megabytes in this time.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// A watch over one browser, for the time of one page.
+/// Memory watch of one browser during one page.
 pub(super) struct MemoryWatch {
     peak: Arc<AtomicU64>,
     task: JoinHandle<()>,
@@ -27,7 +27,7 @@ impl MemoryWatch {
         MemoryWatch { peak, task }
     }
 
-    /// Most memory until now, in bytes.
+    /// Returns the maximum memory so far, in bytes.
     pub(super) fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Events of a page: loads, crashes, dialogs, windows, downloads and departures.
+//! Events of a page: loads, crashes, dialogs, windows, downloads, and attempts to navigate away.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use tokio::sync::{mpsc, watch};
 use crate::devtools::{DevTools, Event};
 use crate::error::PageCut;
 
-/// URIs that are kept of each kind. Further ones are dropped.
+/// Maximum URIs that are kept of each kind. Further ones are dropped.
 const URIS_MAX: usize = 1000;
 
-/// Longest URI that is kept.
+/// Maximum bytes of a URI that is kept.
 const URI_BYTES_MAX: usize = 16 * 1024;
 
-/// Frames in processes of their own that are observed.
+/// Maximum observed frames in separate processes.
 const FRAME_SESSIONS_MAX: usize = 100;
 
-/// Loads of the same page that it may ask for, as pages do that set a cookie first.
+/// Maximum reloads by the page itself. Some pages set a cookie and reload.
 const RELOADS_MAX: u32 = 3;
 
 /// The events of one page. Clones share them.
@@ -28,44 +28,44 @@ pub(crate) struct Observer {
     changed: watch::Sender<()>,
 }
 
-/// Facts that events have told.
+/// State of a page according to its events.
 #[derive(Debug, Default)]
 pub(crate) struct Observation {
-    /// The frame of the page itself.
+    /// The main frame.
     pub main_frame: String,
     /// The session of the page.
     pub session: String,
-    /// The URI of the document that is shown.
+    /// The URI of the current document.
     pub uri: String,
-    /// `true` if its load event has come.
+    /// `true` if the document's load event has fired.
     pub is_loaded: bool,
-    /// The reason why the page has ended by itself.
+    /// The reason for which the page was cut.
     pub cut: Option<PageCut>,
-    /// Sessions of frames in processes of their own.
+    /// Sessions of frames in separate processes.
     pub frames: BTreeSet<String>,
-    /// Targets of other windows by their session.
+    /// Targets of other windows, by session.
     windows: BTreeMap<String, String>,
-    /// Windows that the page wanted to open.
+    /// URIs of windows that the page tried to open.
     pub pop_ups: Vec<String>,
-    /// Downloads that the page or its visitor wanted to begin.
+    /// URIs of downloads that the page, or an action on it, tried to start.
     pub downloads: Vec<String>,
-    /// Documents that the page wanted to be replaced by.
+    /// URIs of documents to which the page tried to navigate.
     pub departures: Vec<String>,
-    /// Dialogs that were dismissed.
+    /// Number of dismissed dialogs.
     pub dialogs: u32,
     /// The document that may load.
     navigation: Navigation,
 }
 
-/// The document that the page may show.
+/// The document that the page may load.
 #[derive(Debug, Default)]
 struct Navigation {
-    /// Its URI, without fragment, after redirects; `None` before the first request.
+    /// URI of the document, without fragment, after redirects; `None` before the first request.
     allowed: Option<String>,
     reloads: u32,
 }
 
-/// A command in answer to an event.
+/// A command that responds to an event.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Reply {
     session: Option<String>,
@@ -85,12 +85,12 @@ impl Observer {
         }
     }
 
-    /// The facts as they are now.
+    /// Returns the current state.
     pub(crate) fn facts(&self) -> MutexGuard<'_, Observation> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the facts are so.
+    /// Waits until `ready` returns a value.
     pub(crate) async fn until<T>(&self, ready: impl Fn(&Observation) -> Option<T>) -> T {
         let mut changed = self.changed.subscribe();
         loop {
@@ -109,7 +109,7 @@ impl Observer {
         self.changed.send_replace(());
     }
 
-    /// Takes in events until the browser is gone.
+    /// Processes events until the browser has ended.
     pub(crate) async fn observe(self, devtools: DevTools, mut events: mpsc::Receiver<Event>) {
         while let Some(event) = events.recv().await {
             let replies = self.facts().apply(event);
@@ -117,11 +117,12 @@ impl Observer {
             let answer = async move {
                 for reply in replies {
                     let session = reply.session.as_deref();
-                    // A target that is gone refuses them, and a browser that is gone is found by others.
+                    // Errors are ignored: the target may have been closed, and the end of the browser is detected elsewhere.
                     let _ = devtools.call(session, reply.method, reply.params).await;
                 }
             };
-            // Each waits for the one before. Events wait for none of them: what they answer may come after other events.
+            // The commands of one event are sent in order. Later events do not wait for them, because the answer of a command may
+            // arrive after other events.
             tokio::spawn(answer);
             self.changed.send_replace(());
         }
@@ -129,14 +130,14 @@ impl Observer {
 }
 
 impl Observation {
-    /// Notes that the page's own document is a file to download.
+    /// Records that the document of the page is a file to download.
     pub(super) fn note_download(&mut self) {
         if let Some(uri) = self.navigation.allowed.clone() {
             keep(&mut self.downloads, uri);
         }
     }
 
-    /// Takes in one event, and returns the commands that answer it.
+    /// Processes one event, and returns the commands that respond to it.
     fn apply(&mut self, event: Event) -> Vec<Reply> {
         let is_page = event.session.as_deref() == Some(&self.session);
         let params = &event.params;
@@ -179,7 +180,7 @@ impl Observation {
         }
     }
 
-    /// Lets the page itself go on, holds other windows, and observes frames in processes of their own.
+    /// Continues the page itself, pauses requests of other windows, and observes frames in separate processes.
     fn attached(&mut self, params: &Value) -> Vec<Reply> {
         let session = text(params, "sessionId");
         let target = &params["targetInfo"];
@@ -192,7 +193,7 @@ impl Observation {
             Some("page") if target["targetId"] == self.main_frame => {
                 vec![reply("Runtime.runIfWaitingForDebugger", json!({}))]
             }
-            // Another window waits, and its opener waits with it. It goes on, and each of its requests will fail.
+            // A new window waits, and so does its opener. The window continues, and each of its requests will fail.
             Some("page") => {
                 self.windows
                     .insert(session.clone(), text(target, "targetId"));
@@ -212,7 +213,7 @@ impl Observation {
         }
     }
 
-    /// Fails a request of another window, and closes the window. Closed first, it would let the request go.
+    /// Fails a request of another window, then closes the window. If the window were closed first, the request would be sent.
     fn close_window(&self, session: Option<String>, params: &Value) -> Vec<Reply> {
         let target = session.as_ref().and_then(|it| self.windows.get(it));
         let close = target.map(|target| Reply {
@@ -228,7 +229,7 @@ impl Observation {
         [Some(fail), close].into_iter().flatten().collect()
     }
 
-    /// Decides whether a document may load. Those of frames may; the page itself may load once, and again a few times.
+    /// Decides whether a document may load. Documents of frames may load. The main document may load once, and reload a few times.
     fn decide(&mut self, session: Option<String>, params: &Value) -> Reply {
         let request = text(params, "requestId");
         let go_on = |allowed: bool| match allowed {
@@ -237,7 +238,7 @@ impl Observation {
                 method: "Fetch.continueRequest",
                 params: json!({"requestId": request}),
             },
-            // The page stays as it is.
+            // The request is aborted, and the page keeps its document.
             false => Reply {
                 session: session.clone(),
                 method: "Fetch.failRequest",
@@ -267,7 +268,7 @@ impl Observation {
     }
 }
 
-/// Parameters with which frames in processes of their own are attached.
+/// Returns the parameters with which frames in separate processes are attached.
 pub(crate) fn auto_attach() -> Value {
     json!({
         "autoAttach": true,
@@ -309,7 +310,7 @@ mod tests {
     }
 
     /// Returns `true` if a document may load.
-    fn loads(page: &mut Observation, frame: &str, uri: &str, is_redirect: bool) -> bool {
+    fn may_load(page: &mut Observation, frame: &str, uri: &str, is_redirect: bool) -> bool {
         let redirected = is_redirect.then_some("N");
         let params = json!({"requestId": "R", "frameId": frame, "request": {"url": uri},
             "redirectedRequestId": redirected});
@@ -318,21 +319,21 @@ mod tests {
     }
 
     #[test]
-    fn a_page_loads_once_and_again_and_goes_nowhere_else() {
+    fn a_page_loads_and_reloads_and_cannot_navigate_away() {
         let mut page = observation();
-        assert!(loads(&mut page, "F", "http://a.test/", false));
-        assert!(loads(&mut page, "F", "http://a.test/en", true));
-        assert!(loads(&mut page, "G", "http://frame.test/", false));
-        assert!(!loads(&mut page, "F", "http://b.test/", false));
+        assert!(may_load(&mut page, "F", "http://a.test/", false));
+        assert!(may_load(&mut page, "F", "http://a.test/en", true));
+        assert!(may_load(&mut page, "G", "http://frame.test/", false));
+        assert!(!may_load(&mut page, "F", "http://b.test/", false));
         for _ in 0..RELOADS_MAX {
-            assert!(loads(&mut page, "F", "http://a.test/en", false));
+            assert!(may_load(&mut page, "F", "http://a.test/en", false));
         }
-        assert!(!loads(&mut page, "F", "http://a.test/en", false));
+        assert!(!may_load(&mut page, "F", "http://a.test/en", false));
         assert_eq!(page.departures, ["http://b.test/", "http://a.test/en"]);
     }
 
     #[test]
-    fn a_document_of_its_own_is_not_loaded_before_its_event() {
+    fn a_new_document_is_not_loaded_before_its_load_event() {
         let mut page = observation();
         let loaded = || event("Page.loadEventFired", json!({}));
         page.apply(loaded());
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn another_window_requests_nothing_and_is_closed() {
+    fn requests_of_other_windows_fail_and_the_windows_are_closed() {
         let mut page = observation();
         let window = json!({"sessionId": "W", "targetInfo": {"type": "page", "targetId": "T"}});
         let methods = |replies: Vec<Reply>| -> Vec<(bool, &str)> {

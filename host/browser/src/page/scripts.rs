@@ -1,30 +1,31 @@
-//! Scripts that run in the page, in a world of their own: they see its document, and the page sees nothing of them.
+//! Scripts that run in the page in an isolated world: they can access its document, and the page cannot access them.
 
 use serde_json::{Value, json};
 
 use super::PageSession;
 use crate::error::{BrowserError, PageError};
 
-/// Frames that scripts run in.
+/// Maximum frames in which scripts run.
 const FRAMES_MAX: usize = 100;
 
 /// Name of the world.
 const WORLD: &str = "opilio";
 
-/// Functions that all scripts share. Methods are taken from their prototypes, because elements with the name of a method
-/// hide it.
+/// Functions that all scripts share. They call methods of prototypes, because an element with the name of a method hides the
+/// method.
 const PRELUDE: &str = include_str!("scripts/prelude.js");
 
 /// The view of a frame. Arguments: selectors.
 pub(super) const VIEW: &str = include_str!("scripts/view.js");
 
-/// Links and text of a frame. Arguments: most links, longest link, most characters of text.
+/// Links and text of a frame. Arguments: maximum number of links, maximum length of a link, maximum characters of text.
 pub(super) const EXTRACT: &str = include_str!("scripts/extract.js");
 
-/// The document of a frame as HTML. Arguments: most characters.
+/// The document of a frame as HTML. Argument: maximum number of characters.
 pub(super) const DOCUMENT: &str = include_str!("scripts/document.js");
 
-/// Clicks elements. Arguments: a selector, a regular expression or null, whether only new ones are clicked, most elements.
+/// Clicks elements. Arguments: a selector, a regular expression or null, whether only new elements are clicked, maximum number of
+/// elements.
 pub(super) const CLICK: &str = include_str!("scripts/click.js");
 
 /// Waits for an element. Arguments: a selector, milliseconds.
@@ -41,7 +42,7 @@ pub(super) struct FrameWorld {
 }
 
 impl PageSession {
-    /// The page's own frame, and then all others.
+    /// Returns the main frame, followed by all others.
     pub(super) async fn frames(&mut self) -> Result<Vec<FrameWorld>, PageError> {
         let mut sessions = vec![self.session.clone()];
         sessions.extend(self.observer.facts().frames.iter().cloned());
@@ -71,7 +72,7 @@ impl PageSession {
         Ok(worlds)
     }
 
-    /// The page's own frame.
+    /// Returns the main frame.
     pub(super) async fn main_frame(&mut self) -> Result<FrameWorld, PageError> {
         let session = self.session.clone();
         let frame = self.observer.facts().main_frame.clone();
@@ -81,7 +82,7 @@ impl PageSession {
         Ok(FrameWorld { session, context })
     }
 
-    /// Runs a script in a frame. `None`: the frame is gone, or the script failed in it.
+    /// Runs a script in a frame. `None` if the frame no longer exists, or the script failed in it.
     pub(super) async fn run(
         &mut self,
         frame: &FrameWorld,
@@ -111,7 +112,7 @@ impl PageSession {
     }
 }
 
-/// A frame that went away in the meantime refuses every command.
+/// Converts a refused command to `None`, because a frame that was removed meanwhile refuses every command.
 fn unless_gone(answer: Result<Value, PageError>) -> Result<Option<Value>, PageError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

@@ -1,4 +1,4 @@
-//! The body of a response on its way to the page, counted.
+//! The body of a response to the page, with a count of its bytes.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use crate::page_fetcher::PageBody;
 use crate::traffic::InFlight;
 
-/// Passes a body on and tells the page's traffic about it.
+/// Passes a body on, and records its bytes in the page's traffic.
 pub(super) struct CountedBody {
     body: PageBody,
     in_flight: InFlight,
@@ -37,7 +37,7 @@ impl Body for CountedBody {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 self.in_flight.received(bytes);
-                // hyper does not ask again after the last byte that a length announced.
+                // hyper does not poll again after the last byte according to Content-Length.
                 if self.body.is_end_stream() {
                     self.in_flight.complete();
                 }

@@ -1,6 +1,6 @@
-//! The user at the other end of a connection on loopback, as `/proc/net/tcp` names it.
+//! The user at the other end of a connection on loopback, according to `/proc/net/tcp`.
 //!
-//! Every user of the machine can connect to a port on loopback. Through the recording proxy they could send requests with
+//! Every user of the machine can connect to a port on loopback. Through the recording proxy, other users could send requests with
 //! the crawl's cookies, and put responses into its archive.
 
 use std::fs;
@@ -20,7 +20,7 @@ pub(super) fn is_own_user(peer: SocketAddr, stream: &TcpStream) -> bool {
         return false;
     };
     let of = |address: Ipv4Addr, port: u16| {
-        // Addresses are printed as numbers in the machine's own byte order.
+        // Addresses are printed as numbers in the byte order of the machine.
         format!("{:08X}:{port:04X}", u32::from_ne_bytes(address.octets()))
     };
     let from = of(*peer.ip(), peer.port());
@@ -28,7 +28,7 @@ pub(super) fn is_own_user(peer: SocketAddr, stream: &TcpStream) -> bool {
     find_user(&table, &from, &to) == Some(own)
 }
 
-/// The user of the socket with these two ends.
+/// Returns the user of the socket with these two ends.
 fn find_user(table: &str, local: &str, remote: &str) -> Option<u32> {
     table.lines().skip(1).find_map(|line| {
         let mut fields = line.split_whitespace().skip(1);

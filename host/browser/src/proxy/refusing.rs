@@ -1,4 +1,4 @@
-//! The proxy of a browser besides its pages. It refuses everything: updates, field trials and the like stay unsent.
+//! The proxy of a browser for requests that are not of a page. It refuses all of them, such as updates and field trials.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use super::{Infallible, listen, until_closed};
 use crate::error::BrowserError;
 use crate::page_fetcher::{PageBody, full_body};
 
-/// Requests that are remembered.
+/// Maximum requests that are kept.
 const REQUESTS_MAX: usize = 100;
 
 /// Refuses every request. Dropping it closes the port.
@@ -40,12 +40,12 @@ impl RefusingProxy {
         })
     }
 
-    /// Its address on loopback.
+    /// Returns the address of the port on loopback.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The first requests that it refused: method and target.
+    /// Returns the first refused requests: method and target.
     pub(crate) fn refused(&self) -> Vec<String> {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.clone()
@@ -62,7 +62,7 @@ async fn accept(
         let service = service_fn(move |request| refuse(refused.clone(), request));
         let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         tokio::spawn(until_closed(open.clone(), async {
-            // The browser may go away at any time.
+            // The browser may close the connection at any time.
             let _ = connection.await;
         }));
     }

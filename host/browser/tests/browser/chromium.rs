@@ -6,16 +6,16 @@ use std::time::Duration;
 use opilio_browser::{BrowserError, BrowserPool, BrowserSettings};
 use tempfile::TempDir;
 
-/// With this variable, a missing Chromium fails the tests. CI sets it.
+/// Environment variable with which a missing Chromium fails the tests. CI sets it.
 const REQUIRED: &str = "OPILIO_TEST_CHROMIUM";
 
-/// A pool, and the folder of its profiles.
+/// A pool with the folder of its profiles.
 pub(crate) struct TestPool {
     pub(crate) pool: BrowserPool,
     pub(crate) folder: TempDir,
 }
 
-/// Settings for tests: time for a busy machine, and no sandbox for root, whom Chromium allows none.
+/// Settings for tests: time limits for a busy machine, and no sandbox for root, because Chromium does not support it.
 pub(crate) fn settings() -> BrowserSettings {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
     BrowserSettings {
@@ -30,7 +30,7 @@ pub(crate) fn settings() -> BrowserSettings {
 }
 
 impl TestPool {
-    /// A pool with changed settings; `None` where there is no Chromium.
+    /// Creates a pool with changed settings; `None` if Chromium is missing.
     pub(crate) async fn with(change: impl FnOnce(&mut BrowserSettings)) -> Option<TestPool> {
         let mut settings = settings();
         change(&mut settings);
@@ -38,7 +38,10 @@ impl TestPool {
         match BrowserPool::new(settings, folder.path()).await {
             Ok(pool) => Some(TestPool { pool, folder }),
             Err(BrowserError::NotFound { looked }) if std::env::var_os(REQUIRED).is_none() => {
-                #[expect(clippy::print_stderr, reason = "whoever runs the tests must see it")]
+                #[expect(
+                    clippy::print_stderr,
+                    reason = "the reason for skipped tests must be shown"
+                )]
                 {
                     eprintln!("SKIPPED: no Chromium ({looked}); {REQUIRED}=1 makes this a failure");
                 }
@@ -48,7 +51,7 @@ impl TestPool {
         }
     }
 
-    /// Ends the browsers, and checks that they asked for nothing themselves and left nothing.
+    /// Ends the browsers, and checks that they sent no requests of their own and left no files.
     pub(crate) async fn close(self) {
         self.pool.close().await;
         assert_eq!(self.pool.figures().refused, Vec::<String>::new());

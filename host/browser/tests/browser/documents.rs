@@ -1,4 +1,4 @@
-//! Documents as they are compared with those of other visits.
+//! Documents in the form in which visits are compared.
 
 use opilio_browser::PageSession;
 
@@ -20,7 +20,7 @@ const PAGE: &str =
     </script>";
 
 #[tokio::test]
-async fn a_document_is_written_without_what_nobody_sees_and_what_changes_by_itself() {
+async fn documents_are_written_without_invisible_and_changing_parts() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
@@ -47,7 +47,7 @@ async fn a_document_is_written_without_what_nobody_sees_and_what_changes_by_itse
 }
 
 #[tokio::test]
-async fn a_document_past_its_limit_is_not_written() {
+async fn a_document_beyond_its_limit_is_not_written() {
     let Some(test) = TestPool::with(|it| it.document_characters_max = 1000).await else {
         return;
     };

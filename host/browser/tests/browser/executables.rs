@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::chromium::{TestPool, settings};
 use crate::site::NoNetwork;
 
-/// An executable that answers `--version` as Chromium does, and does something else when it is started.
+/// Creates an executable that answers `--version` like Chromium, and otherwise runs `start`.
 fn script(folder: &Path, version: &str, start: &str) -> PathBuf {
     executable(
         folder,
@@ -20,7 +20,7 @@ fn script(folder: &Path, version: &str, start: &str) -> PathBuf {
     )
 }
 
-/// An executable with these commands.
+/// Creates an executable with these shell commands.
 fn executable(folder: &Path, commands: &str) -> PathBuf {
     let path = folder.join("chromium");
     let text = format!("#!/bin/sh\n{commands}\n");
@@ -29,7 +29,7 @@ fn executable(folder: &Path, commands: &str) -> PathBuf {
     path
 }
 
-/// The error of a browser at this path, at its check or at its start.
+/// Returns the error of a browser at this path, from its check or its start.
 async fn error_of(executable: PathBuf) -> BrowserError {
     let folder = TempDir::new().expect("a folder");
     let settings = BrowserSettings {
@@ -113,7 +113,7 @@ async fn each_problem_has_its_error_with_place_and_remedy() {
 }
 
 #[tokio::test]
-async fn a_browser_that_is_removed_after_its_check_is_named_as_missing() {
+async fn a_browser_that_is_removed_after_its_check_is_reported_as_missing() {
     let folder = TempDir::new().expect("a folder");
     let chromium = script(folder.path(), "Chromium 156.0.1.2", "exit 1");
     let settings = BrowserSettings {
@@ -134,14 +134,14 @@ async fn a_browser_that_is_removed_after_its_check_is_named_as_missing() {
 }
 
 #[tokio::test]
-async fn a_folder_of_profiles_that_cannot_be_used_is_named_with_cause_and_remedy() {
+async fn an_unusable_folder_of_profiles_is_reported_with_cause_and_remedy() {
     let folder = TempDir::new().expect("a folder");
     let chromium = script(folder.path(), "Chromium 156.0.1.2", "exit 1");
     let settings = BrowserSettings {
         executable: Some(chromium.clone()),
         ..settings()
     };
-    // A file is where the folder should be.
+    // There is a file in place of the folder.
     let Err(error) = BrowserPool::new(settings, &chromium).await else {
         panic!("it is a file");
     };
@@ -153,7 +153,7 @@ async fn a_folder_of_profiles_that_cannot_be_used_is_named_with_cause_and_remedy
 }
 
 #[tokio::test]
-async fn root_with_the_sandbox_on_is_told_the_remedy() {
+async fn the_error_of_root_with_the_sandbox_has_the_remedy() {
     if settings().sandbox {
         // Chromium refuses root only.
         return;
@@ -176,13 +176,13 @@ async fn root_with_the_sandbox_on_is_told_the_remedy() {
 }
 
 #[tokio::test]
-async fn a_browser_that_refuses_the_certificates_of_the_proxy_is_named_with_its_remedy() {
+async fn a_browser_that_refuses_the_certificates_of_the_proxy_is_reported_with_a_remedy() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
     let chromium = test.pool.executable();
     let folder = TempDir::new().expect("a folder");
-    // As a wrapper or a policy of the machine may do it.
+    // A wrapper or a policy of the machine may have this effect.
     let without = format!(
         "for it in \"$@\"; do\n  shift\n  case $it in --ignore-certificate-errors-spki-list=*) ;; *) set -- \"$@\" \"$it\" ;; esac\n\
          done\nexec {} \"$@\"",
@@ -235,7 +235,7 @@ async fn the_folder_of_profiles_may_be_relative_and_deep() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
-    // Longer than the path of a Unix socket may be.
+    // The path is longer than the maximum of a Unix socket.
     let here = std::env::current_dir().expect("a folder");
     let root = "../".repeat(here.components().count() - 1);
     let folder = test

@@ -1,4 +1,4 @@
-//! Pages past their limits, and browsers that crash.
+//! Pages that exceed their limits, and browsers that crash.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::chromium::{self, TestPool};
 use crate::site::{Endless, NoNetwork, Site, html};
 
 #[tokio::test]
-async fn a_page_that_never_idles_is_marked_and_gives_what_it_has() {
+async fn a_page_that_never_idles_is_marked_and_extracted() {
     let Some(test) = TestPool::with(|it| it.load_time_max = Duration::from_secs(5)).await else {
         return;
     };
@@ -31,7 +31,7 @@ async fn a_page_that_never_idles_is_marked_and_gives_what_it_has() {
 }
 
 #[tokio::test]
-async fn a_script_without_end_is_stopped_and_the_page_read() {
+async fn an_endless_script_is_stopped_and_the_page_is_extracted() {
     let change = |it: &mut opilio_browser::BrowserSettings| {
         it.load_time_max = Duration::from_secs(5);
         it.command_time_max = Duration::from_secs(5);
@@ -51,7 +51,7 @@ async fn a_script_without_end_is_stopped_and_the_page_read() {
 }
 
 #[tokio::test]
-async fn a_page_that_allocates_without_end_is_cut_and_the_next_has_a_new_browser() {
+async fn a_page_that_exceeds_the_memory_limit_is_cut_and_its_browser_replaced() {
     let Some(test) = TestPool::with(|it| it.memory_max = 600 * 1024 * 1024).await else {
         return;
     };
@@ -135,7 +135,7 @@ async fn time_and_actions_of_a_page_have_their_limits() {
 }
 
 #[tokio::test]
-async fn a_page_may_have_limits_and_a_window_of_its_own() {
+async fn a_page_may_have_its_own_limits_and_window() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
@@ -175,8 +175,8 @@ async fn a_page_may_have_limits_and_a_window_of_its_own() {
     test.close().await;
 }
 
-/// Kills the processes of the pool's browser whose command line has this text. Those that Chromium forks have no
-/// environment of their own to know them by, but the group of the browser.
+/// Kills the processes of the pool's browser whose command line contains this text. Processes that Chromium forks are recognised by
+/// the browser's process group, because they have no environment of their own.
 fn kill(folder: &Path, text: &str) {
     let folder = folder.to_string_lossy().into_owned();
     let read = |process: &Path, name: &str| {
@@ -203,14 +203,14 @@ fn kill(folder: &Path, text: &str) {
         .filter_map(|it| Some(it.file_name()?.to_string_lossy().into_owned()))
         .collect();
     assert!(!meant.is_empty(), "no process of {folder} has {text}");
-    // One of them may end by itself in the meantime.
+    // A process may have ended in the meantime.
     let kill = format!("kill -9 {}; true", meant.join(" "));
     let status = Command::new("/bin/sh").args(["-c", &kill]).status();
     assert!(status.expect("a shell").success());
 }
 
 #[tokio::test]
-async fn a_crash_of_the_browser_or_of_its_page_is_named() {
+async fn crashes_of_the_browser_and_of_its_page_are_reported() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
@@ -246,7 +246,7 @@ async fn a_crash_of_the_browser_or_of_its_page_is_named() {
     page.close().await;
     kill(test.folder.path(), "--remote-debugging-pipe");
     let page = PageSession::open(&test.pool, network).await;
-    // The crash may be seen with the first command only.
+    // The crash may be detected only at the first command.
     if let Ok(page) = page {
         page.close().await;
     }

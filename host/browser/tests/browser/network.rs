@@ -1,4 +1,4 @@
-//! Requests of pages: all go through the fetcher, and nothing goes elsewhere.
+//! Requests of pages: all are sent through the fetcher, and none by other routes.
 
 use std::io;
 use std::net::UdpSocket;
@@ -9,7 +9,7 @@ use opilio_browser::{ActionResult, LoadResult, PageAction, PageSession, Resource
 use crate::chromium::TestPool;
 use crate::site::{Endless, Site, html, missing, typed};
 
-/// Waits for a text in the page's paragraph.
+/// Returns an action that waits for a text in the page's paragraph.
 fn text_appears() -> PageAction {
     PageAction::WaitForSelector {
         selector: "p:not(:empty)".to_owned(),
@@ -92,7 +92,7 @@ async fn web_sockets_are_opened_over_both_schemes() {
 }
 
 #[tokio::test]
-async fn a_rejected_request_fails_as_a_network_does_and_is_asked_for_once() {
+async fn a_rejected_request_is_a_network_error_and_is_fetched_once() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
@@ -138,7 +138,7 @@ async fn a_rejected_request_fails_as_a_network_does_and_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn ranges_reach_the_fetcher_and_their_parts_the_page() {
+async fn range_requests_are_passed_on_with_their_responses() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
@@ -173,7 +173,7 @@ async fn ranges_reach_the_fetcher_and_their_parts_the_page() {
 }
 
 #[tokio::test]
-async fn no_packet_leaves_the_browser_past_the_proxy() {
+async fn the_browser_sends_no_packets_except_to_the_proxy() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
@@ -206,7 +206,7 @@ async fn no_packet_leaves_the_browser_past_the_proxy() {
 }
 
 #[tokio::test]
-async fn bodies_are_passed_on_while_they_come() {
+async fn bodies_are_passed_on_while_they_are_received() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Content of pages, and their attempts to change or leave it.
+//! Content of pages, and attempts of pages to navigate away or open windows.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use opilio_browser::{
 use crate::chromium::TestPool;
 use crate::site::{Site, html, missing, typed};
 
-/// Waits for a network that a script has just made busy.
+/// Action that waits until the network is idle after a script has sent requests.
 const WAIT: PageAction = PageAction::WaitForNetwork {
     time_max: Duration::from_secs(120),
 };
@@ -31,7 +31,7 @@ fn evaluate(script: &str) -> PageAction {
 }
 
 #[tokio::test]
-async fn an_application_shows_what_it_fetched_and_its_requests_are_recorded() {
+async fn an_application_is_rendered_and_its_requests_are_recorded() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
@@ -150,7 +150,7 @@ async fn scrolling_loads_more_until_the_end() {
 }
 
 #[tokio::test]
-async fn links_of_frames_and_shadow_roots_are_found_and_buttons_in_them_clicked() {
+async fn links_and_buttons_of_frames_and_shadow_roots_are_found() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
@@ -208,7 +208,7 @@ async fn links_of_frames_and_shadow_roots_are_found_and_buttons_in_them_clicked(
 }
 
 #[tokio::test]
-async fn clicks_reach_visible_elements_with_these_words_and_new_ones_once() {
+async fn clicks_are_on_visible_and_new_elements_with_the_text() {
     let Some(test) = TestPool::with(|_| {}).await else {
         return;
     };
@@ -236,7 +236,7 @@ async fn clicks_reach_visible_elements_with_these_words_and_new_ones_once() {
     let buttons = "button, input";
     for (at_most, expected) in [
         (2, ActionResult::Clicked(2)),
-        // The third one, and the two that the first clicks have added.
+        // The third element, and the two that the first clicks have added.
         (100, ActionResult::Clicked(3)),
         (0, ActionResult::NoElement),
     ] {
@@ -311,7 +311,7 @@ async fn dialogs_windows_downloads_and_departures_do_not_change_the_page() {
     );
     let departures = ["https://elsewhere.test/", "https://site.test/away"];
     assert_eq!(report.departures, departures);
-    // Once more after the reload.
+    // Again after the reload.
     assert_eq!(report.dialogs, 6);
     let mut uris = site.uris();
     uris.retain(|it| !it.contains("favicon"));
@@ -459,7 +459,7 @@ async fn a_page_that_sets_a_cookie_and_loads_again_works_and_the_next_page_has_n
 }
 
 #[tokio::test]
-async fn scripts_give_json_or_their_exception() {
+async fn scripts_return_json_or_their_exception() {
     let change = |it: &mut opilio_browser::BrowserSettings| {
         it.command_time_max = Duration::from_secs(4);
     };

@@ -1,4 +1,4 @@
-//! A web of test pages: a server on loopback, and a fetcher that finds every host there.
+//! A web of test pages: a server on loopback, and a fetcher that sends requests for all hosts to it.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -21,10 +21,10 @@ use sha1::{Digest as _, Sha1};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Hosts of this ending are refused.
+/// Requests for hosts with this suffix are refused.
 const REFUSED: &str = "refused.test";
 
-/// A request as the fetcher was given it.
+/// A request that the fetcher has received.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetched {
     pub(crate) method: String,
@@ -33,7 +33,7 @@ pub(crate) struct Fetched {
     pub(crate) range: Option<String>,
 }
 
-/// Fetches from the server on loopback, whatever the host, and remembers every request.
+/// Fetches URIs of all hosts from the server on loopback, and records every request.
 pub(crate) struct Site {
     address: SocketAddr,
     fetched: Mutex<Vec<Fetched>>,
@@ -42,7 +42,7 @@ pub(crate) struct Site {
 type SiteResponse = Response<Full<Bytes>>;
 
 impl Site {
-    /// Serves the pages that the function makes from a URI and a body.
+    /// Starts a server for the pages that the function returns for a URI and a body.
     pub(crate) async fn serve(
         pages: impl Fn(&Fetched) -> SiteResponse + Send + Sync + 'static,
     ) -> Arc<Site> {
@@ -64,13 +64,13 @@ impl Site {
         })
     }
 
-    /// All requests until now.
+    /// Returns all requests so far.
     pub(crate) fn fetched(&self) -> Vec<Fetched> {
         let fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         fetched.clone()
     }
 
-    /// The URIs of all requests until now.
+    /// Returns the URIs of all requests so far.
     pub(crate) fn uris(&self) -> Vec<String> {
         self.fetched().into_iter().map(|it| it.uri).collect()
     }
@@ -127,7 +127,7 @@ impl PageFetcher for Site {
         })
     }
 
-    /// Agrees, and sends the text "hello".
+    /// Accepts the WebSocket, and sends the text "hello".
     fn open_web_socket(&self, request: Request<()>) -> FetchFuture<'_, OpenedWebSocket> {
         Box::pin(async move {
             let (head, ()) = request.into_parts();
@@ -157,7 +157,7 @@ impl PageFetcher for Site {
     }
 }
 
-/// An HTML page.
+/// Returns an HTML page.
 pub(crate) fn html(body: &str) -> SiteResponse {
     typed(
         "text/html; charset=utf-8",
@@ -165,7 +165,7 @@ pub(crate) fn html(body: &str) -> SiteResponse {
     )
 }
 
-/// A response with this media type.
+/// Returns a response with this media type.
 pub(crate) fn typed(media_type: &str, body: impl Into<Bytes>) -> SiteResponse {
     let response = Response::builder().header("content-type", media_type);
     response
@@ -173,17 +173,17 @@ pub(crate) fn typed(media_type: &str, body: impl Into<Bytes>) -> SiteResponse {
         .expect("a valid response")
 }
 
-/// A response with status 404.
+/// Returns a response with status 404.
 pub(crate) fn missing() -> SiteResponse {
     let mut response = typed("text/plain", "missing");
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }
 
-/// Answers with this page. `/events` is an event stream with one event, `/endless` another response; both have no end.
+/// Serves this page. `/events` is an event stream with one event, `/endless` is another response; both do not end.
 pub(crate) struct Endless(pub(crate) &'static str);
 
-/// A body that gives one part and stays open.
+/// A body with one part that stays open.
 struct OnePart(Option<Bytes>);
 
 impl Body for OnePart {

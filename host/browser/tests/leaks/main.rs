@@ -1,5 +1,5 @@
-//! Fifty pages leave no process, no folder and no descriptor, and a page has no process that it does not need. It has a process of its
-//! own, whose descriptors it counts.
+//! Tests that fifty pages leave no processes, folders and file descriptors, and that a page has no unnecessary processes. This is a
+//! separate test program, because it counts its file descriptors.
 
 #[path = "../browser/chromium.rs"]
 mod chromium;
@@ -20,7 +20,7 @@ use chromium::TestPool;
 
 const PAGES: usize = 50;
 
-/// Held by the test that runs: each counts what the other opens.
+/// Lock of the running test. Tests must not run at the same time, because each would count descriptors of the other.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 struct OnePage;
@@ -42,7 +42,7 @@ fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("a Linux").count()
 }
 
-/// Running processes that have the folder in their command line or environment, or belong to the group of one that has.
+/// Returns running processes with the folder in their command line or environment, and other processes of their groups.
 fn processes(folder: &str) -> Vec<String> {
     let read = |process: &Path, name: &str| {
         let bytes = fs::read(process.join(name)).unwrap_or_default();
@@ -104,22 +104,22 @@ async fn fifty_pages_leave_nothing_behind() {
     for _ in 1..PAGES {
         run().await;
     }
-    // Tasks of closed connections end by themselves, on a busy machine not at once.
+    // Tasks of closed connections may end later on a busy machine.
     until("descriptors are closed", || descriptors() <= one_page + 2).await;
     assert_eq!(test.pool.figures().started, 3);
-    // A page that is dropped takes its browser with it.
+    // The browser of a dropped page is ended.
     drop(
         PageSession::open(&test.pool, Arc::new(OnePage))
             .await
             .expect("a browser"),
     );
     test.close().await;
-    // Killed processes take their time, too.
+    // Killed processes may also end later.
     until("processes have ended", || processes(&folder).is_empty()).await;
     until("all descriptors are closed", || descriptors() <= before).await;
 }
 
-/// Processes of [`processes`] that are renderers.
+/// Returns the [`processes`] that are renderers.
 fn renderers(folder: &str) -> Vec<String> {
     let mut all = processes(folder);
     all.retain(|process| {
@@ -141,24 +141,24 @@ async fn a_browser_has_no_renderers_besides_those_of_its_page() {
             .await
             .expect("a browser");
         page.load("https://site.test/").await.expect("a page");
-        // Renderers of the browser's own would have been started with the window and its first picture.
+        // Renderers of the browser itself would be started with the window and its first picture.
         page.screenshot(ScreenshotArea::View)
             .await
             .expect("a picture");
         let there = renderers(&folder);
         assert!(!there.is_empty(), "{:?}", processes(&folder));
-        // One for the page and one for its frame of another site. The one before the first document may take its time to end.
+        // One renderer for the page and one for its frame of another site. The renderer before the first document may end later.
         until("others have ended", || renderers(&folder).len() <= 2).await;
         page.close().await;
     }
     test.close().await;
 }
 
-/// With this variable, the test below holds a page open in the folder that it names until it is killed.
+/// Environment variable with a folder. If it is set, the test below keeps a page open in this folder until it is killed.
 const HOLD: &str = "OPILIO_TEST_HOLD_PAGE_IN";
 
 #[tokio::test]
-async fn a_page_is_held_open_where_the_next_test_asks_for_it() {
+async fn a_page_is_kept_open_for_the_next_test() {
     let Some(folder) = std::env::var_os(HOLD) else {
         return;
     };
@@ -181,10 +181,7 @@ async fn a_crawl_that_is_killed_leaves_no_browser() {
     let path = folder.to_string_lossy().into_owned();
     let program = std::env::current_exe().expect("this test");
     let mut crawl = std::process::Command::new(program)
-        .args([
-            "--exact",
-            "a_page_is_held_open_where_the_next_test_asks_for_it",
-        ])
+        .args(["--exact", "a_page_is_kept_open_for_the_next_test"])
         .env(HOLD, &folder)
         .process_group(0)
         .spawn()
@@ -206,10 +203,10 @@ async fn a_crawl_that_is_killed_leaves_no_browser() {
     test.close().await;
 }
 
-/// Longest wait for anything here, on however slow a machine.
+/// Time limit of each wait, sufficient for slow machines.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Waits for something outside this process, or for tasks in it.
+/// Waits for a condition outside this process, or for tasks in it.
 async fn until(what: &str, happened: impl Fn() -> bool) {
     let end = std::time::Instant::now() + PATIENCE;
     while !happened() {

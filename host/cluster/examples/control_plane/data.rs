@@ -1,5 +1,5 @@
-//! Messages and sizes of a crawl of ten billion URIs in parts, by the real batching of links and the real compression. The web is a
-//! model; its assumptions are constants here.
+//! Messages and sizes of a crawl of ten billion URIs in parts, with the real batching and compression of links. The web is modelled
+//! by the constants of this file.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::network::Random;
 /// URIs that the crawl fetches.
 const URIS: f64 = 1e10;
 
-/// Time that it takes.
+/// Duration of the crawl.
 const DAYS: f64 = 30.0;
 
 /// Links of a page to other parts.
 const FOREIGN_LINKS: u64 = 10;
 
-/// Percentage of them that lead to popular URIs: home pages, social media, libraries.
+/// Percentage of these links that lead to popular URIs: home pages, social media, libraries.
 const POPULAR_PERCENT: u64 = 60;
 
 /// Number of popular URIs.
@@ -32,10 +32,10 @@ const RECORD_BYTES: f64 = 250.0;
 /// Time between two snapshots of a part.
 const SNAPSHOT_HOURS: f64 = 6.0;
 
-/// Prints the table of a crawl with so many parts.
+/// Prints the table of a crawl with this number of parts.
 pub(crate) fn print(parts: u16) {
     let count = PartitionCount::new(parts.next_power_of_two()).unwrap_or_default();
-    // As the process of part 0 sees them: the inbox of a part has its number.
+    // The links of the process of part 0. The inbox of a part has the part's number.
     let inboxes: Vec<_> = (0..parts)
         .filter_map(|part| count.partition(part))
         .collect();
@@ -53,7 +53,7 @@ pub(crate) fn print(parts: u16) {
         };
         for _ in 0..FOREIGN_LINKS {
             let number = match random.chance(POPULAR_PERCENT) {
-                // Some are far more popular than others.
+                // The minimum of three numbers makes some URIs far more popular than others.
                 true => random
                     .below(POPULAR_URIS)
                     .min(random.below(POPULAR_URIS))

@@ -1,6 +1,5 @@
-//! The control plane of a large cluster in virtual time, with the state machines of the real one, and the messages and sizes that a
-//! crawl of ten billion URIs would bring. It prints the tables of `docs/PERFORMANCE.md`, and fails if two processes ever work on one
-//! part.
+//! The control plane of a large cluster in virtual time, with the real state machines, and the messages and sizes of a crawl of ten
+//! billion URIs. Prints the tables of `docs/PERFORMANCE.md`, and fails if two processes ever work on one part.
 //!
 //! `cargo run --release -p opilio-cluster --example control_plane [NODES]`
 
@@ -20,13 +19,13 @@ use takeovers::Crawl;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Silence of a node after which others take its parts over. An operator would write minutes.
+/// Time without a renewal after which other nodes take over the parts of a node. Operators would set minutes.
 const TAKE_OVER_AFTER: Duration = Duration::from_secs(60);
 
-/// Time for which machines are away that come back after their parts were taken over.
+/// Time for which machines are away, long enough for their parts to be taken over.
 const AWAY: Duration = Duration::from_secs(180);
 
-/// Longest time that a phase may take.
+/// Time limit of a phase.
 const PHASE_MAX: Duration = Duration::from_secs(3_600);
 
 fn main() {
@@ -112,7 +111,7 @@ fn main() {
     data::print(nodes);
 }
 
-/// Switches the machine off whose member leads.
+/// Removes the machine of the leader.
 fn lose_leader(crawl: &mut Crawl, scope: Scope) {
     let leaders = crawl.network.leaders(scope);
     let machine = leaders.first().and_then(|leader| match scope {
@@ -144,20 +143,20 @@ impl Simulation {
         Self { crawl }
     }
 
-    /// The first living machines, at most so many.
+    /// Returns the first living machines, at most `count`.
     fn living(&self, count: usize) -> Vec<usize> {
         let all = 0..self.crawl.machines.len();
         let living = all.filter(|machine| self.crawl.is_alive(*machine));
         living.take(count).collect()
     }
 
-    /// The machines of this group of living ones, counted from 1, or the last ones if there are fewer.
+    /// Returns a group of living machines by its number, counted from 1, or the last machines if there are fewer.
     fn group(&self, number: usize, size: usize) -> Vec<usize> {
         let living = self.living(number * size).into_iter();
         living.rev().take(size).collect()
     }
 
-    /// Carries out a change, and runs until a process works on each part and both buckets have a leader, for `least` at least.
+    /// Carries out a change, and runs for at least `least` until a process works on each part and both buckets have a leader.
     fn phase(&mut self, name: &str, least: Duration, change: impl FnOnce(&mut Crawl)) {
         let began = Instant::now();
         let (start, before) = self.begin();
@@ -181,7 +180,7 @@ impl Simulation {
         difference(&self.crawl.network.traffic, &before)
     }
 
-    /// The time and the messages until now.
+    /// Returns the time and the messages until now.
     fn begin(&mut self) -> (Duration, Traffic) {
         self.crawl.gap_max = Duration::ZERO;
         self.crawl.takeovers = 0;

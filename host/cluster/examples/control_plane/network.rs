@@ -1,5 +1,5 @@
-//! Members and their buckets in virtual time: messages take time, get lost and arrive late; processes stop and go on; NATS goes away,
-//! for all or for one. The example and the property tests use it.
+//! Members and their buckets in virtual time: messages are delayed and lost, processes stop and resume, NATS is not available for
+//! all or for one of them. The example and the property tests use it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -10,7 +10,7 @@ use opilio_cluster::control::{
     SessionEnd, SessionTimings, WriteResult,
 };
 
-/// Time after which a client stops to wait for an answer.
+/// Time after which a client no longer waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// SplitMix64: the same numbers for the same seed on every machine.
@@ -42,7 +42,7 @@ impl Random {
 /// The members of one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
-    /// One for each daemon.
+    /// One member for each daemon.
     Nodes,
     /// The processes of a job.
     Job,
@@ -53,7 +53,7 @@ struct SimulatedMember {
     scope: Scope,
     name: String,
     machine: NodeMachine,
-    /// Speed of its clock in millionths of the true one.
+    /// Speed of the member's clock, in millionths of the true speed.
     rate: u64,
     offset: Duration,
     stopped_until: Duration,
@@ -61,7 +61,7 @@ struct SimulatedMember {
     has_ended: bool,
     has_roster_watch: bool,
     sessions_lost: u64,
-    /// Deliveries keep their order.
+    /// Time of the last delivery, because deliveries keep their order.
     last_delivery: Duration,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Network {
     pub(crate) now: Duration,
     pub(crate) traffic: Traffic,
     pub(crate) random: Random,
-    /// Percentage of answers that get lost.
+    /// Percentage of lost answers.
     pub(crate) losses: u64,
     pub(crate) latency: (Duration, Duration),
     pub(crate) events: Vec<(Duration, usize, MemberEvent)>,
@@ -123,7 +123,7 @@ impl Network {
         }
     }
 
-    /// Starts a member, whose clock may be 5 % too fast or slow.
+    /// Starts a member. Its clock may be up to 5 % too fast or too slow.
     pub(crate) fn start(&mut self, scope: Scope, name: &str) -> usize {
         let member = self.members.len();
         let seed = format!("{name}/{member}");
@@ -160,19 +160,19 @@ impl Network {
         member
     }
 
-    /// Ends a process without a word.
+    /// Kills a process.
     pub(crate) fn kill(&mut self, member: usize) {
         self.members[member].has_ended = true;
     }
 
-    /// Stops a process for a while, as SIGSTOP and SIGCONT do. Its clock goes on.
+    /// Stops a process for a while, as by SIGSTOP and SIGCONT. Its clock continues.
     pub(crate) fn stop(&mut self, member: usize, time: Duration) {
         let until = self.now + time;
         let member = &mut self.members[member];
         member.stopped_until = member.stopped_until.max(until);
     }
 
-    /// Takes the connection to NATS from a process for a while. It notices that it was interrupted.
+    /// Interrupts the connection of a process to NATS for a while. The process notices the interruption.
     pub(crate) fn cut(&mut self, member: usize, time: Duration) {
         let until = self.now + time;
         let cut = &mut self.members[member].cut_until;
@@ -181,7 +181,7 @@ impl Network {
         self.at(back, Event::Connected(member));
     }
 
-    /// Takes NATS away from all for a while.
+    /// Interrupts the connections of all processes to NATS for a while.
     pub(crate) fn interrupt(&mut self, time: Duration) {
         self.outage_until = self.outage_until.max(self.now + time);
         for member in 0..self.members.len() {
@@ -190,7 +190,7 @@ impl Network {
         }
     }
 
-    /// Asks a member to leave. Its process ends then.
+    /// Makes a member leave. Its process ends afterwards.
     pub(crate) fn leave(&mut self, member: usize, end: SessionEnd) {
         self.members[member].machine.leave(end);
     }
@@ -223,15 +223,15 @@ impl Network {
         !simulated.has_ended && !is_stopped && self.away_until(member) <= self.now
     }
 
-    /// Returns `true` if the member would work now, by its own clock. A stopped process counts: it may be waked between looking at its
-    /// clock and fetching only if its session still holds.
+    /// Returns `true` if the member would work now, by its own clock. A stopped process counts too, because it may resume between
+    /// the check of its clock and the fetch.
     pub(crate) fn may_work(&self, member: usize) -> bool {
         let simulated = &self.members[member];
         let until = simulated.machine.member_until();
         !simulated.has_ended && until.is_some_and(|until| self.clock(member) < until)
     }
 
-    /// Number of sessions of a process that others have ended.
+    /// Returns the number of sessions of a process that others have ended.
     pub(crate) fn sessions_lost(&self, member: usize) -> u64 {
         self.members[member].sessions_lost
     }
@@ -241,7 +241,7 @@ impl Network {
         self.members[member].machine.is_drained()
     }
 
-    /// The members that lead and would work now.
+    /// Returns the leaders that would work now.
     pub(crate) fn leaders(&self, scope: Scope) -> Vec<usize> {
         let members = 0..self.members.len();
         let leads = |member: &usize| {
@@ -251,7 +251,7 @@ impl Network {
         members.filter(leads).collect()
     }
 
-    /// The members of each name that would work now.
+    /// Returns the members of each name that would work now.
     pub(crate) fn workers(&self, scope: Scope) -> BTreeMap<&str, BTreeSet<usize>> {
         let mut workers: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
         for (member, simulated) in self.members.iter().enumerate() {
@@ -262,7 +262,7 @@ impl Network {
         workers
     }
 
-    /// The records of all sessions with the time of their last renewal in milliseconds, and whether the node is drained.
+    /// Returns the records of all sessions, the time of their last renewal in milliseconds, and whether the node is drained.
     pub(crate) fn sessions(
         &self,
         scope: Scope,
@@ -306,7 +306,7 @@ impl Network {
             )
     }
 
-    /// Time until which a member cannot reach NATS.
+    /// Returns the time until which a member cannot reach NATS.
     fn away_until(&self, member: usize) -> Duration {
         self.outage_until.max(self.members[member].cut_until)
     }
@@ -357,7 +357,7 @@ impl Network {
         }
         let until = self.members[member].stopped_until;
         if until > self.now {
-            // A stopped process finds everything when it goes on, in order.
+            // A stopped process receives all messages when it resumes, in order.
             self.at(until, event);
             return;
         }
@@ -412,7 +412,7 @@ impl Network {
                     let arrives = self.now + self.delay();
                     if arrives < away_until {
                         self.answer(member, write.clone(), WriteResult::Unknown, ANSWER_MAX);
-                        // A client sends what it has buffered when the server is back, although nobody waits any more.
+                        // After an outage a client sends its buffered messages, even if their senders no longer wait.
                         if self.random.chance(50) {
                             let late = away_until + self.delay();
                             self.at(late, Event::Arrive(member, write));
@@ -497,7 +497,7 @@ impl Network {
         }
     }
 
-    /// The members that watch a key.
+    /// Returns the members that watch a key.
     fn watchers(&self, scope: Scope, key: &ClusterKey) -> Vec<usize> {
         let watches = |simulated: &SimulatedMember| match key {
             ClusterKey::Node(name) => {

@@ -1,6 +1,6 @@
-//! The parts of a shared crawl in virtual time: machines with a daemon each, which takes parts over, and processes that work on parts. The
-//! sessions and the choice of parts are those of the real daemon. The steps of a takeover and of a process are those of
-//! `host/control/src/takeover.rs` and `host/crawl/src/membership.rs`. The example and the property tests use it.
+//! The parts of a shared crawl in virtual time. Each machine has a daemon, which takes over parts, and processes that work on
+//! parts. Sessions and the choice of parts use the code of the real daemon. The steps of a takeover and of a process are modelled
+//! after `host/control/src/takeover.rs` and `host/crawl/src/membership.rs`. The example and the property tests use this module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,30 +18,30 @@ const JOB: &str = "job";
 /// Pause between two steps of daemons and processes.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Time to load a snapshot.
+/// Time that it takes to load a snapshot.
 const LOAD_TIME: Duration = Duration::from_secs(2);
 
-/// Time in which a daemon begins the process of a job.
+/// Time until a daemon has started the process of a job.
 const BEGIN_TIME: Duration = Duration::from_secs(2);
 
-/// Pause between two questions of a process at work whether its directory still has the part, as snapshots ask.
+/// Interval at which a working process checks whether its directory still has the part, as it does for snapshots.
 const PUBLISH_PAUSE: Duration = Duration::from_secs(10);
 
-/// Time for leaving the job, as in `JobMembership::hand_over`.
+/// Time limit for leaving the job, as in `JobMembership::hand_over`.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Times to live within which a process must have joined, as in `Member::join`.
+/// Time limit for joining, in times to live, as in `Member::join`.
 const JOIN_TIMES_TO_LIVE: u32 = 4;
 
-/// Machines, and processes of the parts of a job.
+/// Machines, and the processes of the parts of a job.
 pub(crate) struct Crawl {
     pub(crate) network: Network,
     pub(crate) machines: Vec<Machine>,
-    /// Parts that were taken over.
+    /// Number of takeovers.
     pub(crate) takeovers: u64,
-    /// Machine that has taken over the last of them.
+    /// Machine of the last takeover.
     pub(crate) taker: Option<usize>,
-    /// Longest time for which a part had no process, since it was last set to zero.
+    /// Longest time for which a part had no process, since this was last set to zero.
     pub(crate) gap_max: Duration,
     processes: Vec<Process>,
     parts: BTreeMap<String, Part>,
@@ -52,27 +52,27 @@ pub(crate) struct Crawl {
 /// A machine of a cluster.
 pub(crate) struct Machine {
     pub(crate) name: String,
-    /// The member of its daemon.
+    /// The member of the machine's daemon.
     pub(crate) daemon: usize,
     takeovers: PartTakeovers,
     next_look: Duration,
-    /// The part that the daemon takes over now, and the process that does so.
+    /// The part that the daemon is taking over, and the process of the takeover.
     taking: Option<(ChosenPart, usize)>,
 }
 
 /// A part of the job.
 #[derive(Default)]
 struct Part {
-    /// Its record in NATS: the epoch, and the node that has it.
+    /// The record in NATS: the epoch, and the node that has the part.
     epoch: u64,
     node: Option<String>,
-    /// Greatest epoch of a process that has worked on it.
+    /// Greatest epoch of a process that has worked on the part.
     worked: u64,
-    /// Time since which no process works on it.
+    /// Time since which no process works on the part.
     idle_since: Duration,
 }
 
-/// A process, or a task of a daemon, that is a member of the job under the name of a part.
+/// A process, or a takeover by a daemon, that is a member of the job under the name of a part.
 struct Process {
     machine: usize,
     part: String,
@@ -83,12 +83,12 @@ struct Process {
 /// The step of a process. Each reads or writes NATS at most once.
 #[derive(Clone, Copy)]
 enum Step {
-    /// It waits until it is a member. `known` is the epoch for which the part was chosen.
+    /// A takeover waits until it is a member. `known` is the epoch for which the part was chosen.
     Joining {
         known: u64,
         until: Duration,
     },
-    /// A member loads the snapshot. `lost` is the number of sessions that it had lost before.
+    /// A member loads the snapshot. `lost` is the number of sessions that others had ended before.
     Loading {
         known: u64,
         lost: u64,
@@ -99,7 +99,7 @@ enum Step {
         epoch: u64,
         until: Duration,
     },
-    /// The process of a directory is about to begin.
+    /// The process of a directory is about to start.
     Beginning {
         epoch: u64,
         at: Duration,
@@ -109,12 +109,12 @@ enum Step {
         epoch: u64,
         until: Duration,
     },
-    /// It asks whether its directory still has the part.
+    /// The process checks whether its directory still has the part.
     Confirming {
         epoch: u64,
         lost: u64,
     },
-    /// It works while no session is lost.
+    /// The process works while no session is lost.
     Working {
         epoch: u64,
         lost: u64,
@@ -151,7 +151,7 @@ impl Crawl {
         self.machines.len() - 1
     }
 
-    /// Begins the part with the name of a machine there, as an operator does.
+    /// Starts the part with the name of a machine on this machine, as an operator does.
     pub(crate) fn begin_part(&mut self, machine: usize) {
         let name = self.machines[machine].name.clone();
         let part = Part {
@@ -162,21 +162,21 @@ impl Crawl {
         self.start_process(machine, name, 0);
     }
 
-    /// Switches a machine off for good.
+    /// Removes a machine for good.
     pub(crate) fn lose_machine(&mut self, machine: usize) {
         for member in self.members(machine) {
             self.network.kill(member);
         }
     }
 
-    /// Stops all processes of a machine for a while, as its suspension does.
+    /// Stops all processes of a machine for a while, as during a suspension.
     pub(crate) fn stop_machine(&mut self, machine: usize, time: Duration) {
         for member in self.members(machine) {
             self.network.stop(member, time);
         }
     }
 
-    /// Takes a machine's connection to NATS away for a while.
+    /// Interrupts a machine's connection to NATS for a while.
     pub(crate) fn cut_machine(&mut self, machine: usize, time: Duration) {
         for member in self.members(machine) {
             self.network.cut(member, time);
@@ -188,7 +188,7 @@ impl Crawl {
         !self.network.has_ended(self.machines[machine].daemon)
     }
 
-    /// The machine of a member of the job.
+    /// Returns the machine of a member of the job.
     pub(crate) fn machine_of(&self, member: usize) -> Option<usize> {
         let process = self.processes.iter().find(|it| it.member == member)?;
         Some(process.machine)
@@ -206,8 +206,8 @@ impl Crawl {
             && (self.parts.is_empty() || has_leader(Scope::Job))
     }
 
-    /// Runs until `end`. Fails if two processes work on one part, or a process of an earlier directory works after one of a later
-    /// directory. With `is_thorough` this is checked after every message, otherwise after every step of the processes.
+    /// Runs until `end`. Fails if two processes work on one part, or if a process of an earlier directory works after a process of
+    /// a later one. This is checked after every message with `is_thorough`, otherwise after every step of the processes.
     #[track_caller]
     pub(crate) fn run_until(&mut self, end: Duration, is_thorough: bool) {
         while self.network.now < end {
@@ -224,14 +224,14 @@ impl Crawl {
         }
     }
 
-    /// All processes of a machine, and its daemon.
+    /// Returns all processes of a machine, and its daemon.
     fn members(&self, machine: usize) -> Vec<usize> {
         let of_machine = self.processes.iter().filter(|it| it.machine == machine);
         let members = of_machine.map(|process| process.member);
         members.chain([self.machines[machine].daemon]).collect()
     }
 
-    /// Notes which parts have a process.
+    /// Records which parts have a process.
     fn watch_parts(&mut self) {
         let now = self.network.now;
         for process in &self.processes {
@@ -263,7 +263,7 @@ impl Crawl {
                 self.processes[process].step = self.next_step(process);
             }
         }
-        // The lists are the same for all daemons that look now.
+        // All daemons that decide at this time get the same lists.
         let mut lists = None;
         for machine in 0..self.machines.len() {
             let daemon = self.machines[machine].daemon;
@@ -291,7 +291,7 @@ impl Crawl {
         }
     }
 
-    /// Returns `true` if a daemon has left the job after a takeover, and is to begin the process of the directory.
+    /// Returns `true` if a daemon has left the job after a takeover, and has yet to start the process of the directory.
     fn has_no_process(&self, process: usize) -> bool {
         let process = &self.processes[process];
         let daemon = self.machines[process.machine].daemon;
@@ -299,7 +299,7 @@ impl Crawl {
         has_none && self.network.has_ended(process.member) && self.network.is_connected(daemon)
     }
 
-    /// A process under the name of a part that is to get the part, whose epoch is `known`.
+    /// Starts a process under the name of a part, to get the part, whose epoch is `known`.
     fn start_process(&mut self, machine: usize, part: String, known: u64) -> usize {
         let member = self.network.start(Scope::Job, &part);
         let until = self.join_end();
@@ -380,7 +380,7 @@ impl Crawl {
         }
     }
 
-    /// Gives a part to the machine of a process, which has seen this epoch.
+    /// Claims a part for the machine of a process. `known` is the epoch that the process has read.
     fn claim(&mut self, process: usize, known: u64, lost: u64) -> Step {
         let now = self.network.now;
         let Process {
@@ -391,7 +391,7 @@ impl Crawl {
         let part = self.part(process);
         (part.epoch, part.node) = (epoch, Some(node));
         if known == 0 {
-            // The process that begins a part goes on with it.
+            // The process that starts a part also works on it.
             return Step::Working {
                 epoch,
                 lost,
@@ -434,7 +434,7 @@ impl Crawl {
         self.parts.entry(part).or_default()
     }
 
-    /// Notes the end of a takeover.
+    /// Records the end of a takeover.
     fn finish_taking(&mut self, machine: usize) {
         let now = self.network.now;
         let machine = &mut self.machines[machine];
@@ -465,7 +465,7 @@ impl Crawl {
         }
     }
 
-    /// The parts as daemons list them.
+    /// Returns the parts as daemons list them.
     fn list_parts(&self) -> Vec<JobParts> {
         let sessions = self.network.sessions(Scope::Job);
         let sessions: BTreeMap<&str, SessionState> = sessions
@@ -475,7 +475,7 @@ impl Crawl {
             let session = sessions.get(name.as_str()).copied();
             PartOverview {
                 name: name.clone(),
-                // A part that no directory has got has the name of its node.
+                // A part that no directory has had has the name of its node.
                 node: part.node.clone().or_else(|| session.map(|_| name.clone())),
                 session,
                 epoch: part.epoch,
@@ -490,7 +490,7 @@ impl Crawl {
         }]
     }
 
-    /// The nodes as daemons list them.
+    /// Returns the nodes as daemons list them.
     fn nodes(&self) -> Vec<NodeOverview> {
         let sessions = self.network.sessions(Scope::Nodes);
         let nodes = sessions.map(|(record, name, stored_ms, is_drained)| NodeOverview {
@@ -508,7 +508,7 @@ impl Crawl {
 }
 
 impl Process {
-    /// Returns `true` if it would fetch now, by its own clock. A process of a lost machine fetches nothing.
+    /// Returns `true` if the process would fetch now, by its own clock. A process of a lost machine fetches nothing.
     fn has_part(&self, network: &Network) -> bool {
         match self.step {
             Step::Working { lost, .. } => {

@@ -1,5 +1,5 @@
-//! Duties of a node to the cluster besides its own session: it ends sessions that were not renewed, and becomes leader if there is
-//! none. The leader observes all sessions, the other nodes observe that of the leader.
+//! Tasks of a node besides its own session: it ends sessions that were not renewed, and becomes leader if there is none. The leader
+//! observes all sessions, and the other nodes observe the session of the leader.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::member_event::MemberEvent;
 use super::records::{ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionState};
 
 impl NodeMachine {
-    /// Declares sessions over that were not renewed. Nodes wait for different times, so that rarely two of them try.
+    /// Ends sessions that were not renewed. Nodes wait for different times, so that two of them rarely try at once.
     pub(super) fn expire_silent_nodes(&mut self, now: Duration) -> Vec<ControlAction> {
         let limit = self.timings.time_to_live + self.stagger();
         let mut writes = Vec::new();
@@ -83,7 +83,7 @@ impl NodeMachine {
         vec![ControlAction::Report(MemberEvent::Leading(is_leading))]
     }
 
-    /// Drops nodes whose keys this node no longer observes: what it knows of them grows old.
+    /// Drops the records of nodes whose keys this node no longer observes, because they become outdated.
     pub(super) fn forget_unobserved(&mut self) {
         if self.is_leading {
             return;
@@ -94,7 +94,7 @@ impl NodeMachine {
         self.liveness.retain(&is_observed);
     }
 
-    /// A pause that differs from node to node, up to the time between two renewals.
+    /// Returns a pause that differs from node to node, up to the time between two renewals.
     fn stagger(&self) -> Duration {
         let share = xxh3_64(self.name.as_bytes()) % 1_000;
         self.timings.renewal * (share as u32) / 1_000

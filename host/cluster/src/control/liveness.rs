@@ -1,17 +1,17 @@
-//! Liveness of other nodes, judged by the observer's own clock alone: a session is silent if no renewal has been seen for a while.
-//! Clocks of different machines are never compared, so a wrong clock expires nobody.
+//! Liveness of other nodes by the observer's own clock: a session is silent if no renewal was observed for some time. Clocks of
+//! different machines are never compared, so a wrong clock ends no session.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Last renewals that this node has seen.
+/// Last renewals that this node has observed.
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
     seen: BTreeMap<String, (u64, Duration)>,
 }
 
 impl Liveness {
-    /// Notes a revision of a node's record. The same revision again does not count.
+    /// Records a new revision of a node's record. A repeated revision does not count as a renewal.
     pub(super) fn observe(&mut self, node: &str, revision: u64, now: Duration) {
         match self.seen.get_mut(node) {
             Some((known, _)) if *known >= revision => {}
@@ -32,21 +32,21 @@ impl Liveness {
         self.seen.retain(|node, _| is_observed(node));
     }
 
-    /// Counts silence from now on. While this node saw nothing, others may have renewed.
+    /// Counts silence from now on, because other nodes may have renewed their sessions while this node observed nothing.
     pub(super) fn restart(&mut self, now: Duration) {
         for (_, at) in self.seen.values_mut() {
             *at = now;
         }
     }
 
-    /// Forgets all revisions, which NATS gives again. Silence counts from now on.
+    /// Forgets all revisions, because NATS reuses them. Silence is counted from now on.
     pub(super) fn forget_revisions(&mut self, now: Duration) {
         for seen in self.seen.values_mut() {
             *seen = (0, now);
         }
     }
 
-    /// Returns `true` if no renewal has been seen for longer than `limit`.
+    /// Returns `true` if no renewal was observed for longer than `limit`.
     pub(super) fn is_silent(&self, node: &str, limit: Duration, now: Duration) -> bool {
         self.seen
             .get(node)

@@ -1,5 +1,5 @@
-//! The control plane of one node as a state machine. Its inputs are keys of the bucket, results of writes and the time. Its outputs
-//! are [`ControlAction`]s.
+//! The control plane of one node as a state machine. Inputs are keys of the bucket, results of writes and the time. Outputs are
+//! [`ControlAction`]s.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,8 @@ use super::records::{
 use super::session::Session;
 use super::view::{Known, View};
 
-/// Difference between a node's wall clock and that of NATS above which it is reported. Waits and WARC dates are off by as much.
+/// Difference between the wall clocks of a node and of NATS above which it is reported. Waits and WARC dates are wrong by this
+/// difference.
 const SKEW_MAX_MS: i64 = 2_000;
 
 /// The control plane of one member: a daemon, or a process of a job. Times are durations since any fixed moment of its own clock.
@@ -26,12 +27,12 @@ pub struct NodeMachine {
     pub(super) liveness: Liveness,
     pub(super) is_synced: bool,
     pub(super) has_roster: bool,
-    /// State in which its session is to end, if it is to leave.
+    /// State in which the session is to end, if the node was asked to leave.
     pub(super) leaving: Option<SessionEnd>,
     pub(super) is_leading: bool,
-    /// Keys with a write under way.
+    /// Keys with a write in progress.
     pub(super) in_flight: BTreeSet<ClusterKey>,
-    /// Keys whose last write failed, and until when to wait.
+    /// Keys whose last write failed, with the time until which to wait.
     pub(super) blocked: BTreeMap<ClusterKey, Duration>,
     pub(super) skewed: BTreeSet<String>,
     pub(super) leaderless_since: Option<Duration>,
@@ -45,7 +46,7 @@ pub enum ControlAction {
     Write(KeyWrite),
     /// Read a key from the leader of its stream, and report it with [`NodeMachine::observe`].
     Read(ClusterKey),
-    /// Tell the daemon or the crawl.
+    /// Report an event to the daemon or the crawl.
     Report(MemberEvent),
 }
 
@@ -56,12 +57,12 @@ pub enum WriteResult {
     Accepted(u64),
     /// Refused: the key has another revision.
     Conflict,
-    /// No answer. It may have been stored, or may still be.
+    /// No answer. The write may have been stored, or may be stored later.
     Unknown,
 }
 
 impl NodeMachine {
-    /// A machine for a node that joins. `session_seed` must be different for each process, such as a UUID.
+    /// Creates the machine of a node that joins. `session_seed` must be different for each process, such as a UUID.
     #[must_use]
     pub fn new(name: &str, version: &str, session_seed: &str, timings: SessionTimings) -> Self {
         Self {
@@ -82,13 +83,13 @@ impl NodeMachine {
         }
     }
 
-    /// Interval of [`NodeMachine::tick`].
+    /// Returns the interval at which [`NodeMachine::tick`] must be called.
     #[must_use]
     pub fn tick_interval(&self) -> Duration {
         self.timings.renewal / 10
     }
 
-    /// Tells that all present keys have been observed. Before that the node does not join.
+    /// Sets that all present keys have been observed. Before that, the node does not join.
     pub fn set_synced(&mut self, now: Duration) {
         if !self.is_synced {
             self.is_synced = true;
@@ -96,7 +97,7 @@ impl NodeMachine {
         }
     }
 
-    /// Tells that the leader's watch has observed the present keys of all nodes. Their silence is counted from now on.
+    /// Sets that the leader's watch has observed the present keys of all nodes. The silence of nodes is counted from now on.
     pub fn set_roster(&mut self, now: Duration) {
         if self.is_leading && !self.has_roster {
             self.has_roster = true;
@@ -105,7 +106,7 @@ impl NodeMachine {
     }
 
     /// Returns `true` if this node needs to observe the key of a node: its own and the leader's always, all others if it leads. So
-    /// the renewals of a thousand nodes go to one reader, and not to a thousand.
+    /// the renewals of a thousand nodes are sent to one reader instead of a thousand.
     #[must_use]
     pub fn observes(&self, node: &str) -> bool {
         self.is_leading
@@ -113,13 +114,13 @@ impl NodeMachine {
             || self.leader().is_some_and(|leader| leader.node == node)
     }
 
-    /// Tells that the connection was interrupted. The silence of others is counted from now on.
+    /// Sets that the connection was interrupted. The silence of other nodes is counted from now on.
     pub fn reset_liveness(&mut self, now: Duration) {
         self.liveness.restart(now);
     }
 
-    /// Forgets the revisions of all keys, because NATS has lost the last ones and gives them again. Records count until their keys are
-    /// observed again.
+    /// Forgets the revisions of all keys, because NATS has lost the last ones and reuses them. Records stay in effect until their
+    /// keys are observed again.
     pub fn forget_revisions(&mut self, now: Duration) {
         let view = &mut self.view;
         for known in view.nodes.values_mut() {
@@ -130,12 +131,12 @@ impl NodeMachine {
         self.liveness.forget_revisions(now);
     }
 
-    /// Asks the node to leave, and to end its session in this state. [`MemberEvent::Left`] follows when it has.
+    /// Makes the node leave, and end its session in this state. [`MemberEvent::Left`] follows after that.
     pub fn leave(&mut self, end: SessionEnd) {
         self.leaving = Some(end);
     }
 
-    /// Time until which the session holds, if the node is a member.
+    /// Returns the time until which the session is valid, if the node is a member.
     #[must_use]
     pub fn member_until(&self) -> Option<Duration> {
         self.session.guard_until()
@@ -153,13 +154,14 @@ impl NodeMachine {
         self.is_leading
     }
 
-    /// The record of the leader, if there is one.
+    /// Returns the record of the leader, if there is a leader.
     #[must_use]
     pub fn leader(&self) -> Option<&LeaderRecord> {
         self.view.leader.record.as_ref()
     }
 
-    /// Takes note of a key. `record` is `None` if the key was deleted. `stored_ms` is the wall clock of NATS at that time, if known.
+    /// Processes the state of a key. `record` is `None` if the key was deleted. `stored_ms` is the wall clock of NATS at the time
+    /// of the write, if known.
     pub fn observe(
         &mut self,
         key: &ClusterKey,
@@ -201,7 +203,7 @@ impl NodeMachine {
         }
     }
 
-    /// Takes note of the result of a write.
+    /// Processes the result of a write.
     pub fn finish_write(
         &mut self,
         write: KeyWrite,
@@ -225,10 +227,10 @@ impl NodeMachine {
         }
     }
 
-    /// Does what is due. `clock_ms` is the node's wall clock, for records only.
+    /// Performs the due actions. `clock_ms` is the node's wall clock, which is used for records only.
     pub fn tick(&mut self, now: Duration, clock_ms: i64) -> Vec<ControlAction> {
         if now.saturating_sub(self.ticked) > self.timings.time_to_live / 2 {
-            // The process was stopped: what others wrote meanwhile has not been read yet.
+            // The process was stopped for a while, so writes of others have not been read yet.
             self.liveness.restart(now);
         }
         self.ticked = now;
@@ -264,7 +266,7 @@ impl NodeMachine {
         now: Duration,
     ) -> Vec<ControlAction> {
         let mut actions = Vec::new();
-        actions.extend(self.judge_clock(node, record.as_ref(), stored_ms));
+        actions.extend(self.report_clock_skew(node, record.as_ref(), stored_ms));
         let known = self.view.nodes.entry(node.to_owned()).or_default();
         if known.revision >= revision {
             return actions;
@@ -297,8 +299,8 @@ impl NodeMachine {
         actions
     }
 
-    /// Reports a clock that differs from the clock of NATS, once.
-    fn judge_clock(
+    /// Reports once that a node's clock differs from the clock of NATS.
+    fn report_clock_skew(
         &mut self,
         node: &str,
         record: Option<&NodeRecord>,

@@ -1,15 +1,15 @@
-//! Events of a membership, as the crawl is told of them.
+//! Events of a membership, for the crawl or the daemon.
 
 /// An event of a membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberEvent {
-    /// The session was ended by others, and the node joins again by itself.
+    /// Other nodes have ended the session. The node joins again automatically.
     SessionLost,
-    /// Another process uses the name of this node; this node does nothing until the other is silent.
+    /// Another process uses the name of this node. This node does nothing until the other session is silent.
     NameInUse,
-    /// The node has left, as it was asked to.
+    /// The node has left on request.
     Left,
-    /// The node became or is no longer leader.
+    /// The node has become leader, or is no longer leader.
     Leading(bool),
     /// A node did not renew its session.
     NodeGone(String),

@@ -11,20 +11,20 @@ use super::records::SessionState;
 pub struct NodeOverview {
     /// Its name.
     pub name: String,
-    /// State of its session. `Live` until another node has noticed its silence.
+    /// State of the node's session. It stays `Live` until another node has noticed that the session is not renewed.
     pub state: SessionState,
-    /// `true` if it is drained: its daemon starts no crawls.
+    /// `true` if the node is drained: its daemon starts no crawls.
     pub is_drained: bool,
-    /// `true` if it leads.
+    /// `true` if the node is the leader.
     pub is_leader: bool,
-    /// Version of its program.
+    /// Version of the node's program.
     pub version: String,
-    /// Time at which its session began, in milliseconds since 1970, by its own clock.
+    /// Time at which the session began, in milliseconds since 1970, by the node's clock.
     pub since_ms: i64,
-    /// Time of its last renewal, in milliseconds since 1970, by the clock of NATS.
+    /// Time of the last renewal, in milliseconds since 1970, by the clock of NATS.
     pub renewed_ms: i64,
-    /// Difference of its clock from the clock of NATS, in milliseconds; positive if it is ahead. It includes the time that the
-    /// renewal took to NATS.
+    /// Difference of the node's clock from the clock of NATS, in milliseconds; positive if the node's clock is ahead. It includes
+    /// the time that the renewal took to reach NATS.
     pub clock_skew_ms: i64,
 }
 
@@ -35,7 +35,7 @@ pub struct JobParts {
     pub job: String,
     /// All parts.
     pub parts: Vec<PartOverview>,
-    /// Names of the nodes whose daemons take no parts of the job over.
+    /// Names of the nodes whose daemons take over no parts of the job.
     pub declined_by: BTreeSet<String>,
 }
 
@@ -44,14 +44,14 @@ pub struct JobParts {
 pub struct PartOverview {
     /// Its name.
     pub name: String,
-    /// The node that has it; `None` if no node has begun it.
+    /// The node that has the part; `None` if no node has started it.
     pub node: Option<String>,
-    /// State of the session under its name; `None` if there has been none.
+    /// State of the session under the part's name; `None` if there never was a session.
     pub session: Option<SessionState>,
-    /// Epoch of the directory that has it; 0 if no directory has, or if the parts of the job cannot be taken over.
+    /// Epoch of the directory that has the part; 0 if no directory has it, or if the parts of the job cannot be taken over.
     pub epoch: u64,
-    /// `true` unless it is at rest and no link to it waits.
+    /// `true` unless the part has nothing left to do and no link waits in its inbox.
     pub has_work: bool,
-    /// Commands of operators that it has not carried out.
+    /// Number of operators' commands that the part has not carried out.
     pub commands: u64,
 }

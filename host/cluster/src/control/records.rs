@@ -51,20 +51,22 @@ pub struct NodeRecord {
 pub enum SessionState {
     /// The node renews it.
     Live,
-    /// Another node declared it over because it was not renewed, or the node ended it as [`SessionEnd::Expired`].
+    /// Another node ended the session because it was not renewed, or the node itself ended it as [`SessionEnd::Expired`].
     Expired,
     /// The node ended it.
     Left,
 }
 
-/// State in which a process that leaves ends its session.
+/// State of the session after a process has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEnd {
-    /// [`SessionState::Left`]: nobody has to continue under the name.
+    /// [`SessionState::Left`]: no other process has to continue under the name.
     Left,
-    /// [`SessionState::Expired`], as if the process had died: another one has to continue under the name. The name is free at once.
+    /// [`SessionState::Expired`], as if the process had died: another process has to continue under the name, which is free at
+    /// once.
     Expired,
-    /// State of the session before, for a process that had no right to the name: `Left` if that one was left, otherwise `Expired`.
+    /// State of the previous session, for a process that must not have the name: `Left` if that session had left, otherwise
+    /// `Expired`.
     AsBefore,
 }
 
@@ -73,7 +75,7 @@ pub enum SessionEnd {
 pub struct LeaderRecord {
     /// Name of the node.
     pub node: String,
-    /// Its session.
+    /// Session of the leader.
     pub session: String,
     /// Number of the term: each new leader has a greater one.
     pub term: u64,
@@ -93,9 +95,9 @@ pub struct KeyWrite {
 /// Times of sessions. They must be the same on all nodes, and are part of the cluster's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionTimings {
-    /// Time after which others may declare a session over that was not renewed.
+    /// Time after which other nodes may end a session that was not renewed.
     pub time_to_live: Duration,
-    /// Time before the end of the session at which the node itself stops to work.
+    /// Time before the end of the session at which the node itself stops working.
     pub margin: Duration,
     /// Time between two renewals.
     pub renewal: Duration,
@@ -125,7 +127,7 @@ impl fmt::Display for ClusterKey {
 }
 
 impl ClusterRecord {
-    /// The record as JSON.
+    /// Returns the record as JSON.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         let json = match self {
@@ -133,7 +135,7 @@ impl ClusterRecord {
             Self::Drain => Ok(b"{}".to_vec()),
             Self::Leader(record) => serde_json::to_vec(record),
         };
-        // These types have string keys and no foreign `Serialize`.
+        // Serialization cannot fail: these types have string keys and no foreign `Serialize`.
         json.unwrap_or_default()
     }
 
@@ -151,15 +153,15 @@ impl ClusterRecord {
 }
 
 impl Default for SessionTimings {
-    /// 15 seconds: a dead process is replaced within half a minute, and a restart of a NATS server, which takes a few seconds, pauses
-    /// no node. The margin of a fifth allows for clocks of different speed.
+    /// A time to live of 15 seconds: a dead process is replaced within half a minute, and no node pauses during a restart of a NATS
+    /// server, which takes a few seconds. The margin of a fifth allows for clocks of different speed.
     fn default() -> Self {
         Self::of(Duration::from_secs(15))
     }
 }
 
 impl SessionTimings {
-    /// The times that follow from a time to live: a fifth of it for the margin and between renewals.
+    /// Computes the times from a time to live: margin and interval of renewals are a fifth of it.
     #[must_use]
     pub fn of(time_to_live: Duration) -> Self {
         Self {

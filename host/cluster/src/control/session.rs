@@ -1,8 +1,8 @@
-//! The session of this node: joining, renewing, and the time until which it holds.
+//! The session of this node: joining, renewing, and the time until which the session is valid.
 //!
-//! A renewal that was sent at `t` and stored allows work until `t + time_to_live - margin`. Others see it after `t`, and wait for
-//! `time_to_live` before they end the session. So the node has stopped before another process can have its name, whatever
-//! the network does and whatever wall clocks say.
+//! A renewal that was sent at `t` and stored allows work until `t + time_to_live - margin`. Other nodes observe it after `t`, and
+//! wait for `time_to_live` before they end the session. So the node stops working before another process can have its name. This
+//! does not depend on the network or on wall clocks.
 
 use std::time::Duration;
 
@@ -20,25 +20,25 @@ pub(super) struct Session {
     seed: String,
     generation: u64,
     beat: u64,
-    /// The last renewal sent: its number, and when.
+    /// Number of the last renewal that was sent, and its time.
     attempt: Option<(u64, Duration)>,
     is_in_flight: bool,
     next: Duration,
     since_ms: i64,
     /// State of the record that this session has replaced, or the next one will replace; `None` without a record.
     before: Option<SessionState>,
-    /// Number of the first write that was to end the session.
+    /// Number of the first write that requested the end of the session.
     ending: Option<u64>,
     phase: Phase,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// Not a member. `rival` is a live session of the same name: its last revision, and when it was seen.
+    /// Not a member. `rival` is a live session of the same name: its last revision, and the time at which it was observed.
     Joining { rival: Option<(u64, Duration)> },
-    /// A member until `guard_until`, unless renewed.
+    /// A member until `guard_until`, or longer after a renewal.
     Live { guard_until: Duration },
-    /// Left for good.
+    /// Left, and does not join again.
     Left,
 }
 
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Identifier of the session, or of the next one while the node is not a member.
+    /// Returns the identifier of the session. While the node is not a member, it is the identifier of the next session.
     pub(super) fn id(&self) -> String {
         format!("{}-{}", self.seed, self.generation)
     }
@@ -70,7 +70,7 @@ impl Session {
         matches!(self.phase, Phase::Live { .. })
     }
 
-    /// Time until which the node may work, if it is a member.
+    /// Returns the time until which the node may work, if it is a member.
     pub(super) fn guard_until(&self) -> Option<Duration> {
         match self.phase {
             Phase::Live { guard_until } => Some(guard_until),
@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Takes note of the record under the node's key, from the watch or from an accepted write. Returns the event that follows.
+    /// Processes the record under the node's key, from the watch or from an accepted write. Returns the resulting event.
     pub(super) fn observe(
         &mut self,
         record: Option<&NodeRecord>,
@@ -89,7 +89,7 @@ impl Session {
         let is_live = state == Some(SessionState::Live);
         let is_own = record.is_some_and(|record| record.session == self.id());
         let beat = record.map_or(0, |record| record.beat);
-        // Others that end the session keep the number of its last renewal.
+        // If another node ends the session, the number of the last renewal stays in the record.
         let has_left = is_own && self.ending.is_some_and(|first| beat >= first);
         if !is_own || !is_live {
             self.before = state;
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// The next write of the node's own record, if it is time for one. `current` is the record's last known revision.
+    /// Returns the next write of the node's own record if it is due. `current` is the record's last known revision.
     pub(super) fn due_write(
         &mut self,
         current: u64,
@@ -159,7 +159,7 @@ impl Session {
         Some(self.write(SessionState::Live, current, now, clock_ms))
     }
 
-    /// The write that ends the session. `current` is the record's last known revision.
+    /// Returns the write that ends the session. `current` is the record's last known revision.
     pub(super) fn leave(
         &mut self,
         end: SessionEnd,
@@ -180,7 +180,7 @@ impl Session {
         Some(self.write(state, current, now, clock_ms))
     }
 
-    /// Takes note that a write has a result. A failed one is tried again soon.
+    /// Records that a write has a result. A failed write is retried soon.
     pub(super) fn finish_write(&mut self, is_accepted: bool, now: Duration) {
         self.is_in_flight = false;
         if !is_accepted {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_counts_from_sending_and_not_from_the_answer() {
+    fn a_renewal_is_valid_from_the_time_it_was_sent() {
         let mut session = session();
         let first = record(session.due_write(0, 5 * SECOND, 0).unwrap());
         session.finish_write(true, 9 * SECOND);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_without_an_answer_extends_nothing_until_it_is_seen() {
+    fn a_renewal_without_an_answer_takes_effect_when_it_is_observed() {
         let mut session = session();
         let first = record(session.due_write(0, Duration::ZERO, 0).unwrap());
         session.finish_write(true, Duration::ZERO);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_another_ended_is_lost_and_the_next_has_another_identifier() {
+    fn after_a_lost_session_the_next_one_has_another_identifier() {
         let mut session = session();
         let first = record(session.due_write(0, Duration::ZERO, 0).unwrap());
         session.finish_write(true, Duration::ZERO);
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// A session that has begun at 20 s after one in this state, whose record has revision 2.
+    /// A session that has begun at 20 s. It follows a session in the state `before`; its own record has revision 2.
     fn after(before: Option<SessionState>) -> Session {
         let mut session = session();
         if let Some(state) = before {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_in_the_state_that_was_asked_for() {
+    fn a_session_ends_in_the_requested_state() {
         let (live, gone, left) = (
             SessionState::Live,
             SessionState::Expired,
@@ -310,7 +310,7 @@ mod tests {
             (Some(left), SessionEnd::Expired, gone),
             (None, SessionEnd::AsBefore, gone),
             (Some(gone), SessionEnd::AsBefore, gone),
-            // It was silent.
+            // The other session was silent.
             (Some(live), SessionEnd::AsBefore, gone),
             (Some(left), SessionEnd::AsBefore, left),
         ] {
@@ -327,12 +327,12 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_another_ended_has_not_been_left() {
+    fn a_session_that_another_node_ended_counts_as_lost_and_not_as_left() {
         let mut session = after(Some(SessionState::Left));
         let renewal = record(session.due_write(2, 22 * SECOND, 0).unwrap());
         session.finish_write(true, 22 * SECOND);
         session.observe(Some(&renewal), 3, 22 * SECOND);
-        // NATS does not store its end.
+        // NATS does not store the end of the session.
         session
             .leave(SessionEnd::Expired, 3, 23 * SECOND, 0)
             .unwrap();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_was_stored_without_an_answer_counts() {
+    fn an_end_that_was_stored_without_an_answer_takes_effect() {
         let mut session = after(None);
         let leave = |session: &mut Session| {
             let last = session.leave(SessionEnd::Expired, 2, 21 * SECOND, 0);

@@ -1,8 +1,8 @@
-//! Takeovers of parts by themselves: which parts without a process the daemon of a node takes over, and when. `host/console` carries
-//! them out.
+//! Automatic takeover: decides which parts without a process the daemon of a node takes over, and when. `host/console` carries out
+//! the takeovers.
 //!
-//! Nothing here needs to be agreed between daemons. Two of them that want one part join the job under the part's name, and only one
-//! can. Each part has an order of nodes, so that usually the first of them comes first: the others wait longer.
+//! Daemons need no agreement. If two daemons choose the same part, both try to join the job under the part's name, and only one
+//! can. Each part has an order of nodes. Nodes later in the order wait longer, so usually only the first one tries.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -12,18 +12,18 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::overviews::{JobParts, NodeOverview, PartOverview};
 use super::records::SessionState;
 
-/// A part that a node is to take over.
+/// A part that a node should take over now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenPart {
     /// Name of the job.
     pub job: String,
     /// Name of the part.
     pub part: String,
-    /// Its epoch at the time of the choice.
+    /// Epoch of the part at the time of the decision.
     pub epoch: u64,
 }
 
-/// The decisions of one node. Times are durations since any fixed moment of its own clock.
+/// Takeover decisions of one node. Times are durations since any fixed moment of its own clock.
 #[derive(Debug)]
 pub struct PartTakeovers {
     /// Name of the node.
@@ -33,23 +33,23 @@ pub struct PartTakeovers {
     waiting: HashMap<(String, String), Waiting>,
 }
 
-/// The times of a part that no process works on.
+/// Wait for the takeover of a part that no process works on.
 #[derive(Debug)]
 struct Waiting {
-    /// Time at which the wait began: when it was first seen, or at a later command.
+    /// Time at which the wait began: when the part was first found without a process, or at a later command.
     since: Duration,
-    /// Number of commands that it had not carried out then.
+    /// Number of commands that the part had not carried out then.
     commands: u64,
-    /// End of the last attempt to take it over, which has failed.
+    /// Time at which the last takeover failed.
     failed: Option<Duration>,
-    /// Epoch of the part before that attempt, until the next look.
+    /// Epoch of the part before that takeover; taken at the next call of [`PartTakeovers::choose`].
     tried: Option<u64>,
-    /// Epoch that an attempt has got for this node before it failed. No directory has the part then.
+    /// Epoch that a takeover claimed for this node before it failed. Then no directory has the part.
     claimed: Option<u64>,
 }
 
 impl PartTakeovers {
-    /// The decisions of a node, which takes parts over of nodes that are gone for longer than `after`.
+    /// Creates the decisions of a node that takes over parts of nodes that are gone for longer than `after`.
     #[must_use]
     pub fn new(own: &str, after: Duration) -> Self {
         Self {
@@ -59,8 +59,9 @@ impl PartTakeovers {
         }
     }
 
-    /// The parts to take over now, in the order of the jobs. `jobs` are those of which this node takes parts over, and `nodes` are all
-    /// nodes. `clock_ms` is the wall clock in milliseconds since 1970. It is compared with the time of renewals by the clock of NATS.
+    /// Returns the parts to take over now, in the order of the jobs. `jobs` has the jobs whose parts this node takes over, with all
+    /// their parts, and `nodes` has all nodes. `clock_ms` is the wall clock in milliseconds since 1970. It is compared with times of
+    /// renewals by the clock of NATS.
     pub fn choose(
         &mut self,
         jobs: &[JobParts],
@@ -74,16 +75,16 @@ impl PartTakeovers {
         let parts = under_way.flat_map(|job| job.parts.iter().map(move |part| (job, part)));
         for (job, part) in parts {
             let orphan = (job.job.clone(), part.name.clone());
-            let is_half_taken = self.waiting.get_mut(&orphan).is_some_and(|known| {
-                known.note(part, &self.own);
-                known.is_half_taken(part)
+            let is_claimed_without_job = self.waiting.get_mut(&orphan).is_some_and(|known| {
+                known.record_claim(part, &self.own);
+                known.is_claimed_without_job(part)
             });
-            if !is_half_taken && !self.is_orphan(part, nodes, clock_ms) {
+            if !is_claimed_without_job && !self.is_orphan(part, nodes, clock_ms) {
                 continue;
             }
             let waiting = self.waiting.entry(orphan.clone());
             let waiting = waiting.or_insert_with(|| Waiting::begin(now, part.commands));
-            waiting.heed(part, now);
+            waiting.restart_wait_after_command(part, now);
             orphans.insert(orphan);
             let rank = || rank(job, &part.name, &self.own, nodes);
             let wait = match has_begun(part) {
@@ -102,18 +103,18 @@ impl PartTakeovers {
                 });
             }
         }
-        // The session of an attempt that has failed lives on for a while.
+        // After a failed takeover its session lives on for a while, so the part seems to have a process. Its wait is kept.
         self.waiting
             .retain(|orphan, waiting| orphans.contains(orphan) || waiting.failed.is_some());
         chosen
     }
 
-    /// Notes that the node has taken a part over.
+    /// Records that the node has taken over a part.
     pub fn finish(&mut self, chosen: ChosenPart) {
         self.waiting.remove(&(chosen.job, chosen.part));
     }
 
-    /// Notes an attempt to take a part over that has failed.
+    /// Records a failed takeover.
     pub fn fail(&mut self, chosen: ChosenPart, now: Duration) {
         let epoch = chosen.epoch;
         if let Some(waiting) = self.waiting.get_mut(&(chosen.job, chosen.part)) {
@@ -122,21 +123,21 @@ impl PartTakeovers {
         }
     }
 
-    /// Returns `true` if nobody works on a part, and nobody is about to.
+    /// Returns `true` if no process works on a part, and its own node is not expected to resume or start it.
     fn is_orphan(&self, part: &PartOverview, nodes: &[NodeOverview], clock_ms: i64) -> bool {
         if part.session == Some(SessionState::Live) {
             return false;
         }
         if !has_begun(part) {
-            // A part with the name of a node waits for that node.
+            // A part that has the name of a node is started by that node.
             let has_node = || nodes.iter().any(|node| node.name == part.name);
             return part.name == self.own || part.name.starts_with("part-") && !has_node();
         }
         let node = node_of(part, nodes);
         let is_drained = node.is_some_and(|node| node.is_drained);
-        // A process that has died is begun again by its node's daemon, unless the node is gone too. The same holds for one that the system
-        // has terminated, and for one that has not begun after a takeover (`SessionEnd::Expired`). One that has left was stopped by an
-        // operator, or by the daemon of a drained node.
+        // The daemon of the node restarts a process that has died, that the system has terminated, or that has not begun after a
+        // takeover (`SessionEnd::Expired`), unless the node is gone too. A process that has left was stopped by an operator, or by
+        // the daemon of a drained node.
         let has_died = part.session == Some(SessionState::Expired);
         let is_gone = node.is_some_and(|node| match node.state {
             SessionState::Live => false,
@@ -162,24 +163,24 @@ impl Waiting {
         }
     }
 
-    /// Returns `true` if the part may be taken over after this wait. After a failure `after` must pass: each attempt fetches all files
-    /// of the crawl, and the cause may be a file that this machine lacks.
+    /// Returns `true` if the part has waited for `wait`. After a failed takeover it waits for `after`, because each takeover
+    /// fetches all files of the crawl, and the cause may last, such as a file that this machine lacks.
     fn is_over(&self, wait: Duration, after: Duration, now: Duration) -> bool {
-        let has_rested = |failed| now.saturating_sub(failed) >= after;
-        now.saturating_sub(self.since) >= wait && self.failed.is_none_or(has_rested)
+        let has_waited = |failed| now.saturating_sub(failed) >= after;
+        now.saturating_sub(self.since) >= wait && self.failed.is_none_or(has_waited)
     }
 
-    /// Begins the wait of a part that no directory has had again after a command: an operator may be stopping the crawl, and the last
-    /// process may need some time. Other parts carry a stop out when they begin again.
-    fn heed(&mut self, part: &PartOverview, now: Duration) {
+    /// Restarts the wait after a command if no directory has had the part. An operator may be stopping the crawl, and its last
+    /// process may need some time to end. Other parts carry out a stop when they resume.
+    fn restart_wait_after_command(&mut self, part: &PartOverview, now: Duration) {
         if !has_begun(part) && self.commands != part.commands {
             self.commands = part.commands;
             self.since = now;
         }
     }
 
-    /// Notes at the first look after an attempt that has failed whether it has got the part for this node.
-    fn note(&mut self, part: &PartOverview, own: &str) {
+    /// After a failed takeover, records whether it had claimed the part for this node.
+    fn record_claim(&mut self, part: &PartOverview, own: &str) {
         let tried = self.tried.take();
         let is_next = tried.is_some() && part.epoch.checked_sub(1) == tried;
         if is_next && part.node.as_deref() == Some(own) {
@@ -187,42 +188,43 @@ impl Waiting {
         }
     }
 
-    /// Returns `true` if an attempt has got the part for this node and then failed, for instance because the disk was full. Nobody else
-    /// takes it over: its node works.
-    fn is_half_taken(&self, part: &PartOverview) -> bool {
+    /// Returns `true` if a takeover has claimed the part for this node and then failed, for instance because the disk was full. No
+    /// other node takes over such a part, because its node is alive.
+    fn is_claimed_without_job(&self, part: &PartOverview) -> bool {
         part.session != Some(SessionState::Live) && self.claimed == Some(part.epoch)
     }
 }
 
-/// Returns `true` if the parts of a job can be taken over, one of them has something left to do, and a process works on one. Otherwise the
-/// crawl is finished, or an operator has stopped it on all nodes: then nobody works on parts of nodes that are drained or gone.
+/// Returns `true` if the parts of a job can be taken over, a part has something left to do, and a process works on a part.
+/// Otherwise the crawl is finished, or an operator has stopped it on all nodes, and then parts of drained or gone nodes are not
+/// taken over.
 fn is_under_way(parts: &[PartOverview]) -> bool {
     let can_move = parts.iter().any(|part| part.epoch > 0);
     let is_running = |part: &PartOverview| part.session == Some(SessionState::Live);
     can_move && parts.iter().any(|part| part.has_work) && parts.iter().any(is_running)
 }
 
-/// Returns `true` if a directory has got a part of a job whose parts can be taken over. A process that has failed before that has left
-/// nothing but its session.
+/// Returns `true` if a directory has ever had the part. A process that failed before it claimed the part has left only its session.
 fn has_begun(part: &PartOverview) -> bool {
     part.session.is_some() && part.epoch > 0
 }
 
-/// The node that has a part, if it is in the list.
+/// Returns the node that has a part, if it is in the list.
 fn node_of<'n>(part: &PartOverview, nodes: &'n [NodeOverview]) -> Option<&'n NodeOverview> {
     let name = part.node.as_ref()?;
     nodes.iter().find(|node| node.name == *name)
 }
 
-/// Returns `true` if the daemon of the node that has a part has left, and nobody drains the node.
+/// Returns `true` if the daemon of the node that has a part has left, and the node is not drained.
 fn has_left(part: &PartOverview, nodes: &[NodeOverview]) -> bool {
     let node = node_of(part, nodes);
     node.is_some_and(|node| node.state == SessionState::Left && !node.is_drained)
 }
 
-/// The place of a node among those that could take a part over, by rendezvous hashing: the first waits no longer.
+/// Returns the position of a node among the nodes that could take over a part, by rendezvous hashing. It is 0 for the first node,
+/// and nodes with greater positions wait longer.
 fn rank(job: &JobParts, part: &str, own: &str, nodes: &[NodeOverview]) -> u32 {
-    // Nodes of different versions may disagree. That costs at most an attempt.
+    // Nodes of different versions may compute different orders, which costs at most a failed takeover.
     let weight = |node: &str| xxh3_64(format!("{}/{part}/{node}", job.job).as_bytes());
     let own = weight(own);
     let can_take = |node: &&NodeOverview| {
@@ -268,7 +270,7 @@ mod tests {
         }
     }
 
-    /// A job of which all nodes take parts over.
+    /// A job whose parts are taken over by all nodes.
     fn news(parts: Vec<PartOverview>) -> JobParts {
         JobParts {
             job: "news".to_owned(),
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_nodes_that_are_gone_for_long_or_drained_are_taken_over() {
+    fn parts_of_drained_and_long_gone_nodes_are_taken_over() {
         let of_a = |state| part("a", Some("a"), Some(state));
         let gone = node("a", GONE, false);
         check(&of_a(GONE), gone.clone(), true);
@@ -294,17 +296,17 @@ mod tests {
             ..gone.clone()
         };
         check(&of_a(GONE), lately, false);
-        // The machine was shut down, or the daemon for an upgrade.
+        // The machine was shut down, or the daemon was stopped for an upgrade.
         check(&of_a(GONE), node("a", STOPPED, false), true);
         check(&of_a(LIVE), node("a", STOPPED, false), false);
         check(&of_a(STOPPED), node("a", STOPPED, false), false);
-        // Its daemon begins the process again.
+        // The daemon of the node restarts the process.
         check(&of_a(GONE), node("a", LIVE, false), false);
         check(&of_a(LIVE), gone.clone(), false);
-        // An operator has stopped it, or the drained daemon.
+        // An operator or the daemon of the drained node has stopped the process.
         check(&of_a(STOPPED), gone.clone(), false);
         check(&of_a(STOPPED), node("a", LIVE, true), true);
-        // It waits for its node, or has none.
+        // The part waits for the node with its name, or has no node.
         check(&part("a", None, None), gone.clone(), false);
         check(&part("part-1", None, None), gone, true);
         check(
@@ -312,10 +314,10 @@ mod tests {
             node("part-1", LIVE, false),
             false,
         );
-        // It waits for this node.
+        // The part waits for this node.
         let own = node("own", LIVE, false);
         check(&part("own", None, None), own.clone(), true);
-        // A process that began it has failed before it got it.
+        // A process failed before it claimed the part.
         let failed = |name| PartOverview {
             epoch: 0,
             ..part(name, Some(name), Some(GONE))
@@ -333,32 +335,35 @@ mod tests {
             ..part("a", Some("own"), Some(state))
         };
         let mut waiting = Waiting::begin(Duration::ZERO, 0);
-        let mut is_half_taken = |tried: Option<u64>, part: &PartOverview| {
+        let mut is_claimed_without_job = |tried: Option<u64>, part: &PartOverview| {
             waiting.tried = tried.or(waiting.tried);
-            waiting.note(part, "own");
-            waiting.is_half_taken(part)
+            waiting.record_claim(part, "own");
+            waiting.is_claimed_without_job(part)
         };
-        // The attempt failed before it got the part.
-        assert!(!is_half_taken(Some(1), &part("a", Some("b"), Some(GONE))));
-        // Later it got the part. Its session ends after a while.
-        assert!(!is_half_taken(Some(1), &of_own(LIVE, 2)));
-        assert!(is_half_taken(None, &of_own(GONE, 2)));
-        // The next attempt fails before it gets the part again.
-        assert!(is_half_taken(Some(2), &of_own(GONE, 2)));
-        // An operator has taken it over on this node, and has stopped it.
-        assert!(!is_half_taken(None, &of_own(STOPPED, 3)));
+        // The takeover failed before it claimed the part.
+        assert!(!is_claimed_without_job(
+            Some(1),
+            &part("a", Some("b"), Some(GONE))
+        ));
+        // A later takeover claimed the part and failed. Its session ends after a while.
+        assert!(!is_claimed_without_job(Some(1), &of_own(LIVE, 2)));
+        assert!(is_claimed_without_job(None, &of_own(GONE, 2)));
+        // The next takeover fails before it claims the part.
+        assert!(is_claimed_without_job(Some(2), &of_own(GONE, 2)));
+        // An operator has taken over the part on this node, and has stopped it.
+        assert!(!is_claimed_without_job(None, &of_own(STOPPED, 3)));
     }
 
     #[test]
-    fn a_part_that_nobody_has_begun_waits_again_after_a_command() {
+    fn the_wait_for_an_unstarted_part_restarts_after_a_command() {
         let waits_since = |session, commands| {
             let mut waiting = Waiting::begin(SECOND, 0);
             let part = PartOverview {
                 commands,
                 ..part("part-1", None, session)
             };
-            waiting.heed(&part, 10 * SECOND);
-            waiting.heed(&part, 19 * SECOND);
+            waiting.restart_wait_after_command(&part, 10 * SECOND);
+            waiting.restart_wait_after_command(&part, 19 * SECOND);
             waiting.since
         };
         assert_eq!(waits_since(None, 0), SECOND);
@@ -367,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_could_not_be_taken_over_rests_before_the_next_attempt() {
+    fn a_failed_takeover_is_retried_after_a_pause() {
         let nodes = [node("a", GONE, false), node("own", LIVE, false)];
         let parts = vec![
             part("a", Some("a"), Some(GONE)),
@@ -396,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_this_node_has_got_without_a_job_is_chosen_again() {
+    fn a_part_that_this_node_has_claimed_without_a_job_is_chosen_again() {
         let nodes = [node("b", GONE, false), node("own", LIVE, false)];
         let look = |takeovers: &mut PartTakeovers, of_a: PartOverview, second: u32| {
             let parts = vec![of_a, part("own", Some("own"), Some(LIVE))];
@@ -411,13 +416,13 @@ mod tests {
         let mut chosen = look(&mut takeovers, part("a", Some("b"), Some(GONE)), 60);
         assert_eq!(chosen.len(), 1);
         takeovers.fail(chosen.remove(0), 70 * SECOND);
-        // The attempt has got the part. Its session lives on for a while.
+        // The takeover has claimed the part and failed. Its session lives on for a while.
         assert_eq!(look(&mut takeovers, of_own(LIVE), 75), []);
         assert_eq!(look(&mut takeovers, of_own(GONE), 129), []);
         let again = look(&mut takeovers, of_own(GONE), 130);
         assert_eq!(again.len(), 1);
         assert_eq!(again[0].epoch, 2);
-        // Other nodes leave it to this one, which works.
+        // Other nodes do not take over the part, because this node is alive.
         let mut others = PartTakeovers::new("other", 60 * SECOND);
         for second in [130, 1_000] {
             assert_eq!(look(&mut others, of_own(GONE), second), []);
@@ -425,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_wait_by_their_ranks_and_longer_for_parts_that_nobody_has_begun() {
+    fn nodes_wait_by_rank_and_longer_for_unstarted_parts() {
         let nodes = [
             node("a", GONE, false),
             node("b", LIVE, false),
@@ -440,7 +445,7 @@ mod tests {
         let jobs = [news(parts)];
         for own in ["b", "c"] {
             let rank = |part: &str| rank(&jobs[0], part, own, &nodes);
-            // In units of `after`. Only the node of that name begins a part with a name of a node.
+            // In units of `after`. A part with the name of a node is started only by that node.
             let waits = [
                 ("a", Some(rank("a"))),
                 ("b", (own == "b").then_some(1)),
@@ -550,7 +555,7 @@ mod tests {
         assert!(!is_under_way(&parts));
         parts[1].has_work = true;
         assert!(is_under_way(&parts));
-        // An operator has stopped it on all nodes.
+        // An operator has stopped the crawl on all nodes.
         parts[0].session = Some(STOPPED);
         assert!(!is_under_way(&parts));
     }

@@ -1,4 +1,4 @@
-//! The bucket of members as a node knows it.
+//! The contents of the bucket of members, as far as a node knows them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub(super) struct Known<R> {
     pub(super) record: Option<R>,
 }
 
-/// The keys that a node knows.
+/// Keys that a node knows.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) nodes: BTreeMap<String, Known<NodeRecord>>,

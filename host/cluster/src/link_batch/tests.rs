@@ -26,7 +26,7 @@ fn source(number: u16, entry: u64) -> LinkSource {
 }
 
 #[test]
-fn links_wait_for_company_and_are_sent_once() {
+fn links_are_collected_and_sent_once() {
     let mut batcher = LinkBatcher::new(100);
     let add = |batcher: &mut LinkBatcher, number, link: &str, at: u32| {
         batcher.add(
@@ -55,7 +55,7 @@ fn links_wait_for_company_and_are_sent_once() {
 }
 
 #[test]
-fn what_waits_is_bounded() {
+fn waiting_links_are_limited() {
     let mut batcher = LinkBatcher::new(1_000);
     let mebibyte = |number: u8| vec![number; 1 << 20];
     let mut added = 0;
@@ -78,7 +78,7 @@ fn what_waits_is_bounded() {
 }
 
 #[test]
-fn links_stay_in_the_outbox_until_their_owner_has_them() {
+fn links_stay_in_the_outbox_until_their_owner_has_received_them() {
     let mut batcher = LinkBatcher::new(100);
     let add = |batcher: &mut LinkBatcher, number, link: &str, entry| {
         let link = link.as_bytes().to_vec();
@@ -103,7 +103,7 @@ fn links_stay_in_the_outbox_until_their_owner_has_them() {
     batcher.confirm(|_| true, 12);
     assert_eq!(through(&batcher), (3, 1));
 
-    // NATS has lost the messages to one partition: those links are sent again, and no others.
+    // NATS has lost the messages to one partition. Only links to this partition are sent again.
     assert_eq!(add(&mut batcher, 1, "3", 3), LinkAdmission::Known);
     batcher.repeat(partition(1));
     assert_eq!(through(&batcher), (2, 1));
@@ -122,7 +122,7 @@ fn links_stay_in_the_outbox_until_their_owner_has_them() {
 
 #[test]
 fn a_loss_repeats_only_links_that_may_be_lost() {
-    // It remembers hardly any link.
+    // The batcher remembers hardly any link.
     let mut batcher = LinkBatcher::new(1);
     let targets = [1, 2, 1, 2, 1];
     let add = |batcher: &mut LinkBatcher, entry: u64, number| {
@@ -169,7 +169,7 @@ fn the_next_process_sends_only_links_that_are_not_stored() {
     assert_eq!(next.newest(), before.newest());
     assert_eq!(next.received_through(partition(0), 4), 1);
 
-    // A loss of the messages to one partition concerns no others, and no links that were received.
+    // A loss of messages to one partition does not affect other partitions, nor links that were received.
     next.repeat(partition(1));
     assert_eq!(next.repeat_after(partition(0), 4), 2);
     let entries = [(1, 1), (2, 2), (3, 1), (4, 2), (5, 3)];

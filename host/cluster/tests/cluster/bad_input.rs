@@ -1,4 +1,4 @@
-//! Mistakes of operators: each gets one sentence with the remedy, and changes nothing.
+//! Mistakes of operators: each causes an error with the remedy, and changes nothing.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use opilio_cluster::{
 
 use crate::server::{NatsServer, ServerMembers as _, free_port, open};
 
-/// Fails unless opening the cluster fails with a sentence that has all these parts.
+/// Fails unless opening the cluster fails with an error that contains all these texts.
 #[track_caller]
 fn check(config: ClusterConfig, parts: &[&str]) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
@@ -244,7 +244,7 @@ async fn a_job_that_exists_and_one_that_does_not_are_named() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("same version on all nodes"), "{error}");
-    // A damaged one, without streams.
+    // A damaged manifest, without streams.
     jobs.put(
         "damaged",
         "{\"format\":1,\"streams\":0,\"files\":{}}".into(),

@@ -1,5 +1,5 @@
-//! Random histories of members: they die, stop and go on, messages get lost, NATS goes away for all or for one. No two processes ever
-//! work under one name, and afterwards each living one works, and one leads.
+//! Random histories of members: members die, stop and resume, messages are lost, NATS is not available for all or for one of them.
+//! No two processes ever work under one name. Afterwards each living member works, and one is the leader.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn check_exclusive(network: &Network) {
     }
 }
 
-/// Fails unless one process works under each of these names, and one of them leads.
+/// Fails unless one process works under each of these names, and one of them is the leader.
 #[track_caller]
 fn check_settled(network: &Network, names: &[&str]) {
     let workers = network.workers(Scope::Nodes);
@@ -48,7 +48,7 @@ fn cluster(nodes: usize, seed: u64) -> Network {
     network
 }
 
-/// Time of the first such event of a member after `from`.
+/// Returns the time of the first such event of a member after `from`.
 fn first_event(
     network: &Network,
     from: Duration,
@@ -60,7 +60,7 @@ fn first_event(
 }
 
 #[test]
-fn all_nodes_work_at_once_and_one_leads() {
+fn all_nodes_start_to_work_and_one_is_leader() {
     let mut network = cluster(3, 1);
     network.run_until(5 * SECOND, check_exclusive);
     check_settled(&network, &["node-0", "node-1", "node-2"]);
@@ -72,7 +72,7 @@ fn a_dead_node_is_gone_and_a_dead_leader_is_replaced_soon() {
     network.run_until(60 * SECOND, check_exclusive);
     let leader = network.leaders(Scope::Nodes)[0];
     network.kill(leader);
-    // The time to live, two pauses that differ from node to node, and clocks that differ.
+    // The time includes the time to live, two pauses that differ from node to node, and differences of the clocks.
     network.run_until(60 * SECOND + 25 * SECOND, check_exclusive);
     let others: Vec<String> = (0..3)
         .filter(|node| *node != leader)
@@ -94,7 +94,7 @@ fn a_node_knows_that_it_is_drained_and_stays_a_member() {
     let drained = [0, 1, 2].map(|node| network.is_drained(node));
     assert_eq!(drained, [false, false, true]);
     check_settled(&network, &["node-0", "node-1", "node-2"]);
-    // It starts again.
+    // The node restarts.
     network.leave(2, SessionEnd::Left);
     network.run_until(40 * SECOND, check_exclusive);
     let again = network.start(Scope::Nodes, "node-2");
@@ -106,7 +106,7 @@ fn a_node_knows_that_it_is_drained_and_stays_a_member() {
 }
 
 #[test]
-fn a_stopped_process_does_not_work_when_it_goes_on_until_it_has_joined_again() {
+fn a_stopped_process_does_not_work_before_it_has_joined_again() {
     let mut network = cluster(3, 5);
     network.run_until(60 * SECOND, check_exclusive);
     network.stop(0, 60 * SECOND);
@@ -139,7 +139,7 @@ fn an_outage_of_nats_pauses_all_and_ends_no_session() {
 }
 
 #[test]
-fn of_two_processes_of_one_name_the_second_is_told_and_never_works() {
+fn the_second_process_of_one_name_is_reported_and_never_works() {
     let mut network = cluster(2, 7);
     network.run_until(30 * SECOND, check_exclusive);
     let second = network.start(Scope::Nodes, "node-1");
@@ -147,10 +147,10 @@ fn of_two_processes_of_one_name_the_second_is_told_and_never_works() {
         check_exclusive(network);
         assert!(!network.may_work(second));
     });
-    let told = first_event(&network, Duration::ZERO, |member, event| {
+    let reported = first_event(&network, Duration::ZERO, |member, event| {
         member == second && *event == MemberEvent::NameInUse
     });
-    assert!(told.is_some());
+    assert!(reported.is_some());
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_name_of_a_node_that_leaves_is_free_at_once() {
     assert!(network.may_work(next));
 }
 
-/// A leader with one other node, of which it knows one renewal.
+/// A leader that has observed one renewal of one other node.
 fn leader() -> NodeMachine {
     let mut machine = NodeMachine::new("a", "1", "s", timings());
     machine.set_synced(Duration::ZERO);
@@ -191,7 +191,7 @@ fn other_key() -> ClusterKey {
     ClusterKey::Node("b".to_owned())
 }
 
-/// Ticks every second, with a bucket that accepts everything at once, and returns whether the other node's session was ended.
+/// Ticks every second, with a bucket that accepts all writes at once. Returns `true` if the other node's session was ended.
 fn run(machine: &mut NodeMachine, from: Duration, to: Duration) -> bool {
     let mut has_ended = false;
     let mut revision = 2_000 + 100 * from.as_secs();
@@ -223,7 +223,7 @@ fn silence_is_counted_from_the_end_of_an_interruption() {
 fn a_process_that_was_stopped_ends_no_session_because_of_its_own_silence() {
     let mut machine = leader();
     assert!(!run(&mut machine, 5 * SECOND, 10 * SECOND));
-    // It stops for ten seconds, and with it the reading of renewals.
+    // The process stops for ten seconds and reads no renewals meanwhile.
     assert!(!run(&mut machine, 20 * SECOND, 34 * SECOND));
     assert!(run(&mut machine, 35 * SECOND, 40 * SECOND));
 }
@@ -258,20 +258,20 @@ fn a_clock_that_differs_is_reported_once_and_ends_no_session() {
     assert_eq!(renew(&mut machine, 3_600_000, 5 * SECOND), skew(3_600_000));
     assert!(renew(&mut machine, 3_601_000, 6 * SECOND).is_empty());
     assert!(!run(&mut machine, 7 * SECOND, 18 * SECOND));
-    // The clock was set right, and is set back.
+    // The clock was corrected, and is set back again.
     assert!(renew(&mut machine, 1_000, 18 * SECOND).is_empty());
     assert_eq!(renew(&mut machine, -9_000, 19 * SECOND), skew(-9_000));
     assert!(!run(&mut machine, 20 * SECOND, 31 * SECOND));
 }
 
-/// An accident of a random history.
+/// A random event of a history.
 #[derive(Debug, Clone)]
 enum Accident {
     Kill(usize),
     Stop(usize, u32),
     Cut(usize, u32),
     Disturb(Disturbance),
-    /// Another process begins under the name of a node.
+    /// Another process starts under the name of a node.
     Rival(usize),
     Start,
     Wait,
@@ -293,7 +293,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_no_name_has_two_processes_at_work_and_all_work_in_the_end(
+    fn in_random_histories_no_name_has_two_working_processes_and_all_work_in_the_end(
         seed: u64, nodes in 2usize..6, accidents in prop::collection::vec((accident(), 0u32..40), 1..12),
     ) {
         let mut network = cluster(nodes, seed);

@@ -9,11 +9,11 @@ use crate::network::Network;
 /// A disturbance of the messages between all members and NATS.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Disturbance {
-    /// NATS is away for so many seconds.
+    /// NATS is not available for this number of seconds.
     Outage(u32),
-    /// So many percent of the messages get lost.
+    /// This percentage of the messages is lost.
     Losses(u64),
-    /// Messages take up to so many milliseconds.
+    /// Messages take up to this number of milliseconds.
     Slow(u64),
 }
 

@@ -7,11 +7,11 @@ use opilio_cluster::{Availability, Member};
 
 use crate::server::{NatsServer, ServerMembers as _};
 
-/// Longest time for anything in this test.
+/// Time limit of each wait in this test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_jetstream_is_told_and_the_session_holds_again_when_there_is_room() {
+async fn a_full_jetstream_is_reported_and_the_session_continues_when_there_is_space() {
     let limit = "jetstream { store_dir: STORE, max_file_store: 1MB }\n";
     let Some(server) = NatsServer::start_with(limit) else {
         return;

@@ -1,4 +1,4 @@
-//! Messages that NATS has stored, and has lost in a power failure: the store of the server is put back to an earlier time.
+//! Messages that NATS has stored and then lost in a power failure: the tests reset the store of the server to an earlier state.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn partition(number: u16) -> Partition {
     PartitionCount::default().partition(number).unwrap()
 }
 
-/// The partition that all links lead to.
+/// The partition of the targets of all links.
 fn target() -> Partition {
     partition(0)
 }
@@ -27,7 +27,7 @@ fn add(sender: &LinkSender, link: &str, entry: u64) -> LinkAdmission {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_that_nats_has_lost_are_sent_again_and_new_ones_with_their_numbers_stay() {
+async fn lost_links_are_sent_again_and_links_with_reused_numbers_stay() {
     let Some(mut server) = NatsServer::start() else {
         return;
     };
@@ -101,7 +101,7 @@ async fn links_that_nats_has_lost_are_sent_again_and_new_ones_with_their_numbers
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_whose_renewals_nats_has_lost_stays_one() {
+async fn a_member_stays_a_member_after_nats_has_lost_its_renewals() {
     let Some(mut server) = NatsServer::start() else {
         return;
     };
@@ -113,7 +113,7 @@ async fn a_member_whose_renewals_nats_has_lost_stays_one() {
         nodes[0].renewed_ms
     };
     let before = renewed().await;
-    // It has renewed in the time that the server will lose.
+    // The server will lose this renewal.
     while renewed().await == before {}
     server.restore_store();
     let restored = renewed().await;

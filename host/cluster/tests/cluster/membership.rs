@@ -1,4 +1,4 @@
-//! Members over a real server: deaths, a zombie, outages, rivals.
+//! Members over a real server: deaths, a stopped process, outages, and two processes of one name.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::server::{NatsServer, ServerMembers as _, open, signal_process};
 
-/// Longest time for anything in these tests.
+/// Time limit of each wait in these tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A member and its events.
@@ -46,7 +46,7 @@ impl Joined {
         reached.unwrap_or_else(|_| panic!("{what} was not reached: {:?}", *self.status.borrow()))
     }
 
-    async fn is(&mut self, wanted: Availability) {
+    async fn wait_for_availability(&mut self, wanted: Availability) {
         let what = format!("{wanted:?}");
         self.wait(&what, |status| status.availability == wanted)
             .await;
@@ -97,7 +97,7 @@ async fn members_see_each_other_leave_and_are_drained() {
     b.member.leave(SessionEnd::Left).await;
     b.event(|event| *event == MemberEvent::Left).await;
     assert!(!b.may_work());
-    // So is that of one that has another process continue.
+    // The name is also free at once if another process is to continue.
     for (end, expected) in [
         (SessionEnd::AsBefore, SessionState::Left),
         (SessionEnd::Expired, SessionState::Expired),
@@ -154,7 +154,7 @@ async fn each_job_has_members_of_its_own() {
         let (connection, scope) = (connection.clone(), MemberScope::Job(name.to_owned()));
         async move { Cluster::open(connection, &scope).await }
     };
-    // All three have one name.
+    // All three members have the same name.
     let mut first = Joined::join(&job("one").await.unwrap()).await;
     let mut second = Joined::join(&job("two").await.unwrap()).await;
     for member in [&mut daemon, &mut first, &mut second] {
@@ -171,19 +171,19 @@ async fn each_job_has_members_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_node_can_be_removed_though_nobody_notices_its_death() {
+async fn the_last_node_can_be_removed_although_no_other_notices_its_death() {
     let Some(server) = NatsServer::start() else {
         return;
     };
     let cluster = server.cluster("a").await;
     let a = Joined::join(&cluster).await;
     cluster.drain("a").await.unwrap();
-    // Its member is dropped, as in a process that is killed.
+    // The member is dropped, as in a process that is killed.
     drop(a);
     assert_eq!(
         cluster.nodes().await.unwrap()[0].state,
         SessionState::Live,
-        "as far as anybody knows"
+        "no other node has noticed the death"
     );
     cluster.remove("a").await.unwrap();
     assert_eq!(cluster.nodes().await.unwrap(), []);
@@ -199,14 +199,14 @@ async fn a_killed_server_pauses_members_and_ends_no_session() {
     let mut a = Joined::join(&server.cluster("a").await).await;
     let mut b = Joined::join(&server.cluster("b").await).await;
     server.kill();
-    b.is(Availability::Riding).await;
+    b.wait_for_availability(Availability::Riding).await;
     assert!(b.may_work());
-    b.is(Availability::Paused).await;
+    b.wait_for_availability(Availability::Paused).await;
     assert!(!b.may_work());
-    a.is(Availability::Paused).await;
+    a.wait_for_availability(Availability::Paused).await;
     server.begin();
-    b.is(Availability::Working).await;
-    a.is(Availability::Working).await;
+    b.wait_for_availability(Availability::Working).await;
+    a.wait_for_availability(Availability::Working).await;
     assert!(a.may_work() && b.may_work());
     let lost = [&a, &b].map(|joined| joined.member.sessions_lost());
     assert_eq!(lost, [0, 0]);
@@ -219,14 +219,14 @@ async fn a_server_that_does_not_answer_is_an_outage_too() {
     };
     let mut a = Joined::join(&server.cluster("a").await).await;
     server.signal("-STOP");
-    a.is(Availability::Paused).await;
+    a.wait_for_availability(Availability::Paused).await;
     server.signal("-CONT");
-    a.is(Availability::Working).await;
+    a.wait_for_availability(Availability::Working).await;
     assert_eq!(a.member.sessions_lost(), 0);
 }
 
-/// The members of the test job as a node behind a proxy sees them.
-async fn behind(server: &NatsServer, proxy: &NatsProxy, node: &str) -> Cluster {
+/// Opens the members of the test job for a node behind a proxy.
+async fn open_behind_proxy(server: &NatsServer, proxy: &NatsProxy, node: &str) -> Cluster {
     let config = opilio_cluster::ClusterConfig {
         servers: vec![format!("127.0.0.1:{}", proxy.port)],
         ..server.config(node)
@@ -241,7 +241,7 @@ async fn a_node_that_is_cut_off_stops_before_it_is_gone_and_joins_again() {
     };
     let proxy = NatsProxy::start(server.port).await;
     let mut a = Joined::join(&server.cluster("a").await).await;
-    let mut b = Joined::join(&behind(&server, &proxy, "b").await).await;
+    let mut b = Joined::join(&open_behind_proxy(&server, &proxy, "b").await).await;
     proxy.set(NatsNetwork::Cut);
     a.event(|event| *event == MemberEvent::NodeGone("b".to_owned()))
         .await;
@@ -253,18 +253,18 @@ async fn a_node_that_is_cut_off_stops_before_it_is_gone_and_joins_again() {
     proxy.set(NatsNetwork::Open(Duration::ZERO));
     b.event(|event| *event == MemberEvent::SessionLost).await;
     assert_eq!(b.member.sessions_lost(), 1);
-    b.is(Availability::Working).await;
+    b.wait_for_availability(Availability::Working).await;
     assert!(b.may_work());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_has_a_rival_while_another_process_works_under_its_name() {
+async fn a_rival_is_reported_while_another_process_works_under_the_name() {
     let Some(server) = NatsServer::start() else {
         return;
     };
     let proxy = NatsProxy::start(server.port).await;
     let mut a = Joined::join(&server.cluster("a").await).await;
-    let mut first = Joined::join(&behind(&server, &proxy, "b").await).await;
+    let mut first = Joined::join(&open_behind_proxy(&server, &proxy, "b").await).await;
     proxy.set(NatsNetwork::Cut);
     a.event(|event| *event == MemberEvent::NodeGone("b".to_owned()))
         .await;
@@ -282,19 +282,19 @@ async fn a_node_has_a_rival_while_another_process_works_under_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_nats_is_told_and_work_goes_on() {
+async fn a_slow_nats_is_reported_and_work_continues() {
     let Some(server) = NatsServer::start() else {
         return;
     };
     let proxy = NatsProxy::start(server.port).await;
-    let mut a = Joined::join(&behind(&server, &proxy, "a").await).await;
-    a.is(Availability::Working).await;
+    let mut a = Joined::join(&open_behind_proxy(&server, &proxy, "a").await).await;
+    a.wait_for_availability(Availability::Working).await;
     // Renewals are sent every 400 ms, and take this twice.
     proxy.set(NatsNetwork::Open(Duration::from_millis(100)));
-    a.is(Availability::Slow).await;
+    a.wait_for_availability(Availability::Slow).await;
     assert!(a.may_work());
     proxy.set(NatsNetwork::Open(Duration::ZERO));
-    a.is(Availability::Working).await;
+    a.wait_for_availability(Availability::Working).await;
     assert_eq!(a.member.sessions_lost(), 0);
 }
 
@@ -329,7 +329,7 @@ async fn a_node_that_died_can_start_again_under_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_process_issues_nothing_when_it_goes_on() {
+async fn a_stopped_process_issues_nothing_when_it_resumes() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -341,7 +341,7 @@ async fn a_stopped_process_issues_nothing_when_it_goes_on() {
     signal_process(child.process.id(), "-STOP");
     a.event(|event| *event == MemberEvent::NodeGone("zombie".to_owned()))
         .await;
-    // What it is told while it is stopped is the first that it does afterwards.
+    // A command that is sent while the process is stopped is the first one that it carries out afterwards.
     child.send("issue");
     signal_process(child.process.id(), "-CONT");
     child.expect("may not issue");
@@ -386,20 +386,20 @@ impl Zombie {
         writeln!(self.input, "{command}").unwrap();
     }
 
-    /// Waits for this line. A line that says the contrary fails.
+    /// Waits for this line. Fails if the opposite line is printed.
     #[track_caller]
     fn expect(&mut self, expected: &str) {
         loop {
             let line = self
                 .output
                 .recv_timeout(PATIENCE)
-                .unwrap_or_else(|_| panic!("{expected:?} was not said"));
+                .unwrap_or_else(|_| panic!("{expected:?} was not printed"));
             let line = line.rsplit("zombie: ").next().unwrap_or_default();
             if line == expected {
                 return;
             }
-            let is_contrary = ["may issue", "may not issue"].contains(&line);
-            assert!(!is_contrary, "{line:?} instead of {expected:?}");
+            let is_opposite = ["may issue", "may not issue"].contains(&line);
+            assert!(!is_opposite, "{line:?} instead of {expected:?}");
         }
     }
 }
@@ -418,7 +418,7 @@ async fn zombie() {
     let Ok(port) = std::env::var(ZOMBIE_PORT) else {
         return;
     };
-    let say = |line: &str| {
+    let print_line = |line: &str| {
         println!("zombie: {line}");
         std::io::stdout().flush().unwrap();
     };
@@ -434,20 +434,20 @@ async fn zombie() {
             sender.send(line).ok();
         }
     });
-    say("joined");
+    print_line("joined");
     loop {
         tokio::select! {
-            // A zombie that has not noticed anything: what it is told comes before what it hears.
+            // Commands come before events, so that the process has not noticed the loss of its session.
             biased;
             command = commands.recv() => match command.as_deref() {
                 Some("issue") => {
                     let may_issue = member.time_left().is_some();
-                    say(if may_issue { "may issue" } else { "may not issue" });
+                    print_line(if may_issue { "may issue" } else { "may not issue" });
                 }
                 _ => return,
             },
             event = events.recv() => if event.unwrap() == MemberEvent::SessionLost {
-                say("session lost");
+                print_line("session lost");
             },
         }
     }

@@ -9,7 +9,7 @@ use opilio_cluster::{
 
 use crate::server::{NatsServer, ServerMembers as _};
 
-/// The job as the process of part `a` on a machine sees it.
+/// Opens the job as the process of part `a` on a machine.
 async fn job(server: &NatsServer) -> ClusterJob {
     let cluster = server.cluster("a").await;
     let inputs = JobInputs::default();
@@ -39,7 +39,7 @@ fn is_taken<T: std::fmt::Debug>(result: Result<T, ClusterError>, by: &str) {
 }
 
 #[tokio::test]
-async fn whoever_had_a_part_before_writes_nothing_about_it() {
+async fn a_previous_owner_of_a_part_cannot_write_about_it() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -53,7 +53,7 @@ async fn whoever_had_a_part_before_writes_nothing_about_it() {
         let replaced = replaced.iter().map(|number| snapshot(*number).manifest);
         let replaced: Vec<String> = replaced.collect();
         assert_eq!(published.await.unwrap(), replaced);
-        // The process removes none after the first, and both after the third.
+        // The process removes no snapshot after the first one, and both replaced snapshots after the third one.
         removed = if number == 3 { replaced } else { Vec::new() };
     }
     dead.set_rest(true, 1).await.unwrap();
@@ -79,7 +79,7 @@ async fn whoever_had_a_part_before_writes_nothing_about_it() {
 }
 
 #[tokio::test]
-async fn attempts_to_take_a_part_over_are_known_until_one_succeeds() {
+async fn takeovers_are_listed_until_one_succeeds() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -102,7 +102,7 @@ async fn attempts_to_take_a_part_over_are_known_until_one_succeeds() {
     assert_eq!(known().await, expected("two", ""));
     job.fail_takeover("a", 1, "two", "no disk").await.unwrap();
     assert_eq!(known().await, expected("", "two: no disk"));
-    // The failure stays while another node tries it, and a third one fails meanwhile.
+    // The failure stays listed while another node tries the takeover, until a third node fails meanwhile.
     job.begin_takeover("a", 1, "three").await.unwrap();
     assert_eq!(known().await, expected("three", "two: no disk"));
     job.fail_takeover("a", 1, "four", "no file").await.unwrap();
@@ -111,7 +111,7 @@ async fn attempts_to_take_a_part_over_are_known_until_one_succeeds() {
     assert_eq!(known().await, expected("three", ""));
     job.end_takeover("a", 1).await.unwrap();
     assert_eq!(known().await, expected("", ""));
-    // One that comes late says nothing about the next takeover.
+    // A late report does not change the record of the next takeover.
     job.begin_takeover("a", 2, "one").await.unwrap();
     job.fail_takeover("a", 1, "four", "too late").await.unwrap();
     assert_eq!(known().await, expected("one", ""));

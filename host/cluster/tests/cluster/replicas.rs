@@ -1,4 +1,4 @@
-//! Three NATS servers with three replicas of everything, of which each is killed in turn.
+//! Three NATS servers with three replicas of everything. Each server is killed in turn.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,11 +25,11 @@ async fn no_acknowledged_link_and_no_acknowledged_command_is_lost_while_servers_
             .map(|server| format!("127.0.0.1:{}", server.port))
             .collect(),
         replicas: 3,
-        // The client pings its server five times in it, and must not take a busy server for a dead one.
+        // The client pings its server five times within the time to live, and must not treat a busy server as dead.
         time_to_live: Duration::from_secs(60),
         ..servers[0].config("a")
     };
-    // JetStream elects a leader of its own first.
+    // JetStream must first elect a leader of its own.
     while ClusterConnection::open(config.clone()).await.is_err() {}
     let cluster = loop {
         match open(config.clone()).await {
@@ -67,13 +67,13 @@ async fn no_acknowledged_link_and_no_acknowledged_command_is_lost_while_servers_
 
     let read = retry(async || read_links(&job, inbox, links.len()).await).await;
     assert_eq!(read, links);
-    // A command whose answer was lost was sent again, so that others may stand between these.
+    // A command whose answer was lost was sent again, so other commands may be between these.
     let mut read = retry(async || read_commands(&job, &commands).await).await;
     read.retain(|sequence, _| commands.contains_key(sequence));
     assert_eq!(read, commands);
 }
 
-/// Reads links until there are so many different ones, in the order of their first arrivals.
+/// Reads links until there are `count` different ones, in the order of their first arrivals.
 async fn read_links(
     job: &ClusterJob,
     inbox: Partition,

@@ -20,7 +20,7 @@ async fn job(server: &NatsServer, node: &str, profile: &[u8]) -> Result<ClusterJ
 }
 
 #[tokio::test]
-async fn a_job_is_finished_when_all_nodes_rest_and_no_link_waits() {
+async fn a_job_is_finished_when_all_nodes_are_at_rest_and_no_link_waits() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -35,7 +35,7 @@ async fn a_job_is_finished_when_all_nodes_rest_and_no_link_waits() {
     assert_eq!(
         progress().await,
         at_work(&["b"]),
-        "b has never said anything"
+        "b has not reported anything"
     );
     b.set_rest(false, 0).await.unwrap();
     assert_eq!(progress().await, at_work(&["b"]));

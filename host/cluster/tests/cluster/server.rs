@@ -17,7 +17,7 @@ pub(crate) trait ServerMembers {
     /// Settings of a node: 16 partitions, and a short time to live.
     fn config(&self, node: &str) -> ClusterConfig;
 
-    /// The members of a job as a node sees them.
+    /// Opens the members of a job for a node.
     async fn cluster(&self, node: &str) -> Cluster;
 }
 

@@ -1,5 +1,5 @@
-//! Parts of a crawl whose machines die, are cut off, stop and come back. No two processes ever work on one part, no earlier directory works
-//! after a later one, and afterwards a process works on each part, unless all machines with processes are lost.
+//! Parts of a crawl whose machines die, are cut off, stop and come back. No two processes ever work on one part, and no earlier
+//! directory works after a later one. Afterwards a process works on each part, unless all machines with processes are lost.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::takeovers::Crawl;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Silence after which parts are taken over.
+/// Time without a renewal after which parts are taken over.
 const AFTER: Duration = Duration::from_secs(60);
 
-/// A crawl at work on so many machines, each with a part.
+/// A running crawl on this number of machines, each with a part.
 fn crawl(machines: usize, seed: u64) -> Crawl {
     let mut crawl = Crawl::new(SessionTimings::of(15 * SECOND), AFTER, seed);
     for number in 0..machines {
@@ -28,7 +28,7 @@ fn crawl(machines: usize, seed: u64) -> Crawl {
     crawl
 }
 
-/// Runs for so many seconds.
+/// Runs for this number of seconds.
 #[track_caller]
 fn run(crawl: &mut Crawl, seconds: u32) {
     let end = crawl.network.now + seconds * SECOND;
@@ -42,12 +42,12 @@ fn the_part_of_a_lost_machine_is_taken_over_once_and_soon() {
     run(&mut crawl, 150);
     assert!(crawl.is_settled());
     assert_eq!(crawl.takeovers, 1);
-    // The end of the daemon's session, the wait, a look, loading, and the start of the process.
+    // The time includes the end of the daemon's session, the wait, the interval of checks, loading, and the start of the process.
     let expected = AFTER - 5 * SECOND..AFTER + 40 * SECOND;
     assert!(expected.contains(&crawl.gap_max), "{:?}", crawl.gap_max);
 }
 
-/// Runs until a machine has got a part of another one, for at most so many seconds. Returns the machine.
+/// Runs until a machine has taken over a part, for at most `seconds`. Returns the machine.
 #[track_caller]
 fn until_takeover(crawl: &mut Crawl, seconds: u32) -> Option<usize> {
     let (before, end) = (crawl.takeovers, crawl.network.now + seconds * SECOND);
@@ -58,10 +58,10 @@ fn until_takeover(crawl: &mut Crawl, seconds: u32) -> Option<usize> {
     crawl.taker.filter(|_| crawl.takeovers > before)
 }
 
-/// Loses the machine that takes a part over at different times: when it has got the part, when its daemon has left the job, before and
-/// after its process joins. Another one takes over both of its parts.
+/// Loses the machine that takes over a part at different times: after it has got the part, after its daemon has left the job,
+/// before and after its process joins. Other machines take over both of its parts.
 #[track_caller]
-fn loses_the_next_machine_too(away: impl Fn(&mut Crawl)) {
+fn check_loss_of_the_next_machine(away: impl Fn(&mut Crawl)) {
     for half_seconds in 0u32..12 {
         let mut crawl = crawl(4, u64::from(half_seconds));
         away(&mut crawl);
@@ -76,18 +76,18 @@ fn loses_the_next_machine_too(away: impl Fn(&mut Crawl)) {
 }
 
 #[test]
-fn a_machine_that_is_lost_during_or_after_a_takeover_leaves_no_part_behind() {
-    loses_the_next_machine_too(|crawl| crawl.lose_machine(1));
+fn parts_of_a_machine_that_is_lost_during_or_after_a_takeover_are_taken_over() {
+    check_loss_of_the_next_machine(|crawl| crawl.lose_machine(1));
 }
 
 #[test]
-fn a_machine_that_is_lost_during_the_takeover_of_a_part_that_was_left_leaves_it_to_others() {
-    loses_the_next_machine_too(|crawl| crawl.network.set_drained("node-1", true));
+fn parts_of_a_machine_that_is_lost_while_it_takes_over_from_a_drained_one_are_taken_over() {
+    check_loss_of_the_next_machine(|crawl| crawl.network.set_drained("node-1", true));
 }
 
 #[test]
-fn a_process_that_comes_back_to_the_part_of_another_machine_does_not_stop_it() {
-    // The machine that has taken the part over is lost before, and the others wait for a minute.
+fn a_process_that_comes_back_does_not_stop_the_new_owner_of_its_part() {
+    // The machine that has taken over the part is lost before the first one comes back, and the others wait for a minute.
     for seconds in [110u32, 120, 130, 140, 150] {
         let mut crawl = crawl(4, u64::from(seconds));
         crawl.cut_machine(0, seconds * SECOND);
@@ -100,7 +100,7 @@ fn a_process_that_comes_back_to_the_part_of_another_machine_does_not_stop_it() {
 }
 
 #[test]
-fn the_part_of_the_machine_that_leads_is_taken_over_too() {
+fn the_part_of_the_leader_is_taken_over() {
     let mut crawl = crawl(4, 2);
     let leader = crawl.network.leaders(Scope::Job)[0];
     let machine = crawl.machine_of(leader).unwrap();
@@ -147,11 +147,11 @@ fn the_part_of_a_drained_machine_moves_at_once() {
     assert!(crawl.gap_max < AFTER, "{:?}", crawl.gap_max);
 }
 
-/// An accident of a random history.
+/// A random event of a history.
 #[derive(Debug, Clone)]
 enum Accident {
     Lose(usize),
-    /// The machine that takes over the next part is lost so many milliseconds after it has got it.
+    /// The machine that takes over the next part is lost this number of milliseconds after it has got the part.
     LoseTaker(u64),
     Stop(usize, u32),
     Cut(usize, u32),
@@ -178,7 +178,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_a_part_has_at_most_one_process_at_work(
+    fn in_random_histories_a_part_has_at_most_one_working_process(
         seed: u64, machines in 2usize..5, accidents in prop::collection::vec((accident(), 0u32..120), 1..10),
     ) {
         let mut crawl = crawl(machines, seed);
@@ -213,7 +213,8 @@ proptest! {
         }
         end_disturbances(&mut crawl.network);
         run(&mut crawl, 600);
-        // Parts of lost machines are taken over while a process works on the crawl. Nobody may be left for parts of drained ones.
+        // Parts of lost machines are taken over while a process works on the crawl. For parts of drained machines, no machine may
+        // be left.
         let is_under_way = !crawl.network.workers(Scope::Job).is_empty();
         prop_assert!(!do_all_stay || is_under_way);
         prop_assert!(is_drained || !is_under_way || crawl.is_settled());

@@ -1,7 +1,7 @@
-//! Lists the captures of a URI, and replays one in a sandbox, with the payload as archived. No script of it runs, and no other
-//! resource is loaded: it comes from a hostile web and is shown under the daemon's own name.
+//! Lists the captures of a URI, and replays one in a sandbox, with the payload as archived. The payload may be hostile and is sent
+//! under the daemon's own host name. So its scripts do not run, and no other resource is loaded.
 //!
-//! The frontier only knows the place of the last version. Earlier ones are found by the indexes beside the archive's files.
+//! The frontier only has the place of the last version. Earlier versions are found in the indexes beside the archive files.
 
 use std::path::{Path, PathBuf};
 
@@ -28,16 +28,16 @@ use crate::daemon::Daemon;
 use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
-/// Longest payload that is shown. A longer one is cut.
+/// Maximum bytes of a payload that are shown. A longer payload is cut.
 const BYTES_MAX: usize = 32 << 20;
 
-/// Bytes that are read at a time.
+/// Bytes that are read at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Policy of a replayed page: no scripts, forms or origin; only inline styles and embedded images.
 const POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline' data:; img-src data:; font-src data:; media-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-/// Codings that browsers remove themselves.
+/// Content codings that browsers decode themselves.
 const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
 
 /// Selection of a capture.
@@ -59,7 +59,7 @@ pub(crate) struct Wanted {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Listed {
-    /// URI of the captures, or `urn:thumbnail:URI` and the like for records about a rendered page.
+    /// URI of the captures, or `urn:thumbnail:URI`, `urn:view:URI`, `urn:text:URI` or `urn:pageinfo:URI` for a rendered page.
     #[param(format = "uri")]
     uri: String,
     /// Start after this capture: the `after` of the previous page.
@@ -163,7 +163,10 @@ pub(crate) async fn list(
     let more = youngest_first.next().is_some();
     let names = unlisted.iter().filter_map(|file| file.file_name());
     Ok(Json(ListedCaptures {
-        captures: page.iter().filter_map(|entry| listed(entry)).collect(),
+        captures: page
+            .iter()
+            .filter_map(|entry| listed_capture(entry))
+            .collect(),
         after: page.last().map(|last| cursor(last)).filter(|_| more),
         unlisted: names
             .map(|name| name.to_string_lossy().into_owned())
@@ -171,7 +174,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// A position in the list of captures that stays valid when captures are added.
+/// Returns a position in the list of captures that stays valid when captures are added.
 fn cursor(entry: &CdxjEntry) -> String {
     let capture = &entry.capture;
     format!(
@@ -182,7 +185,7 @@ fn cursor(entry: &CdxjEntry) -> String {
     )
 }
 
-fn listed(entry: &CdxjEntry) -> Option<ListedCapture> {
+fn listed_capture(entry: &CdxjEntry) -> Option<ListedCapture> {
     let Location { file, offset, date } = location(entry)?;
     let capture = &entry.capture;
     let is_revisit = capture.is_revisit();
@@ -206,7 +209,8 @@ fn location(entry: &CdxjEntry) -> Option<Location> {
     })
 }
 
-/// Looks up the job's form of a URI, and the place of its last version. A URI unknown to the job may still be archived.
+/// Looks up the form of a URI that the job knows, and the place of its last version. A URI unknown to the job may still be
+/// archived.
 pub(super) async fn known(
     daemon: &Daemon,
     job: &str,
@@ -310,7 +314,7 @@ impl Archive {
         }
         let begun = |one: &&Location| one.date <= at;
         for place in places.iter().rev().filter(begun) {
-            // The index does not tell which of two captures in one second was first.
+            // In an index, the order of two captures within the same second is unknown.
             let is_close = at.duration_since(place.date) < SignedDuration::from_secs(1);
             if !is_close || self.date(place)? <= at {
                 return Ok(place.clone());
@@ -356,7 +360,7 @@ impl Archive {
         Ok((reader, file))
     }
 
-    /// The payload as a browser would have shown it. The payload of a revisit is that of the capture it refers to.
+    /// Reads the payload as a browser would have shown it. The payload of a revisit record is that of the capture it refers to.
     fn payload(&self, place: &Location) -> Result<Payload, Problem> {
         match self.read(place)? {
             Stored::Payload(payload) => Ok(payload.restrained(place.date)),
@@ -463,7 +467,7 @@ impl Location {
 
 /// Finds a file of the archive, finished or not.
 fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
-    // Names come from the job's own store. A name with a path is an error there, and has no effect.
+    // Names come from the job's own store. A name with a path would be an error there, and is not found.
     if name.contains(['/', '\\']) {
         return None;
     }
@@ -475,7 +479,7 @@ fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
 }
 
 impl Payload {
-    /// Takes only the headers that describe the payload.
+    /// Keeps only the headers that describe the payload.
     fn take_headers(&mut self, head: &[u8]) {
         for line in head.split(|byte| *byte == b'\n').skip(1) {
             let Some(colon) = line.iter().position(|byte| *byte == b':') else {
@@ -528,7 +532,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_what_a_server_said_loosens_the_sandbox() {
+    fn headers_of_the_server_do_not_weaken_the_sandbox() {
         let mut payload = Payload {
             headers: HeaderMap::new(),
             bytes: Vec::new(),
@@ -552,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_of_a_file_leads_out_of_the_archive() {
+    fn names_with_paths_are_not_archive_files() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("secret"), "").unwrap();
         let archive = home.path().join("warcs");

@@ -73,7 +73,7 @@ pub(crate) async fn restore(
 }
 
 impl Daemon {
-    /// Restores the checkpoint of this name, and waits until the daemon's view of the job shows it.
+    /// Restores the checkpoint of this name, and waits until the daemon's information on the job includes the restore.
     pub(crate) async fn go_back(
         &self,
         job: &str,
@@ -81,7 +81,7 @@ impl Daemon {
         checkpoint: &str,
     ) -> Result<opilio_control::Checkpoint, Problem> {
         let directory = self.directory(job)?;
-        let turn = self.commands.turn(&directory).await?;
+        let job_lock = self.commands.lock_job(&directory).await?;
         let by = Author {
             user: caller.user.clone(),
             pid: std::process::id(),
@@ -89,7 +89,7 @@ impl Daemon {
         let (folder, name) = (self.folder.clone(), checkpoint.to_owned());
         let of = job.to_owned();
         let made = blocking(move || {
-            let _held = turn;
+            let _held = job_lock;
             own_files(&directory)?;
             let checkpoint = opilio_control::checkpoint_named(&directory, &name)?;
             stays_inside(&directory, &checkpoint)
@@ -101,7 +101,7 @@ impl Daemon {
         Ok(made)
     }
 
-    /// Waits until the daemon's view of a job is as new as its `course.json`.
+    /// Waits until the daemon's information on a job is as new as the job's `course.json`.
     async fn wait_for_process_record(&self, job: &str) -> Result<(), Problem> {
         let directory = self.directory(job)?;
         let Some(written) = ProcessRecord::read(&directory).ok().flatten() else {

@@ -76,15 +76,15 @@ pub(crate) async fn compare(
         ));
     }
     let permit = daemon.commands.permit().await?;
-    let turns = daemon.turns(&a, &b).await?;
+    let job_locks = daemon.job_locks(&a, &b).await?;
     let by = Author {
         user: caller.user,
         pid: std::process::id(),
     };
     let list = wanted.list;
     let compared = blocking(move || {
-        // The comparison goes on after the client has disconnected, and nothing else may open the jobs meanwhile.
-        let _held = (permit, turns);
+        // The comparison continues after the client has disconnected, so it keeps the locks.
+        let _held = (permit, job_locks);
         let mut uris = Vec::new();
         let comparison = opilio_control::compare(&a, &b, &by, |kind, uri| {
             let is_behind = || {
@@ -124,20 +124,20 @@ impl Daemon {
         .await
     }
 
-    /// Locks those of two jobs that no process runs, in an order that is the same for all requests.
-    async fn turns(
+    /// Locks two jobs, except running ones. The order of locking is the same for all requests.
+    async fn job_locks(
         &self,
         a: &std::path::Path,
         b: &std::path::Path,
     ) -> Result<Vec<OwnedSemaphorePermit>, Problem> {
         let mut directories = [a, b];
         directories.sort_unstable();
-        let mut turns = Vec::new();
+        let mut job_locks = Vec::new();
         for directory in directories {
             if !is_reachable(directory) {
-                turns.push(self.commands.turn(directory).await?);
+                job_locks.push(self.commands.lock_job(directory).await?);
             }
         }
-        Ok(turns)
+        Ok(job_locks)
     }
 }

@@ -43,8 +43,8 @@ pub(crate) struct About {
 struct Membership {
     /// Name of the node.
     name: String,
-    /// State of the connection to NATS: `outside`, `working`, `slow`, `riding` (no answer yet), `paused` (no answer for so long
-    /// that the session may have ended), or `full` (JetStream has no room).
+    /// State of the connection to NATS: `outside` (not in the cluster), `working`, `slow`, `riding` (no answer at present),
+    /// `paused` (no answer for so long that the session may have ended), or `full` (JetStream has no free space).
     state: &'static str,
     /// `true` if an operator drains the node: the daemon starts no crawls.
     is_drained: bool,

@@ -1,4 +1,4 @@
-//! Server-sent events. Jobs are queried once, however many clients listen.
+//! Server-sent events. Each job is queried once for all clients.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(crate) async fn of_job(
     daemon.directory(&job)?;
     let mut before = None;
     follow(&daemon, move |jobs| {
-        // A new job appears at the next look; a removed one ends the stream.
+        // A new job appears at the next examination. The removal of the job ends the stream.
         let Some(known) = jobs.get(&job) else {
             return before.is_none().then_some(None);
         };
@@ -79,10 +79,10 @@ pub(crate) async fn of_job(
     })
 }
 
-/// A stream of the events that `say` makes at each look at all jobs. `None` ends the stream.
+/// Returns a stream of the events that `event_of` returns at each examination of all jobs. `None` ends the stream.
 fn follow(
     daemon: &Daemon,
-    mut say: impl FnMut(&Arc<Jobs>) -> Option<Option<Event>> + Send + 'static,
+    mut event_of: impl FnMut(&Arc<Jobs>) -> Option<Option<Event>> + Send + 'static,
 ) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
     let permit = daemon.streams.clone().try_acquire_owned().map_err(|_| {
         let problem = format!("{STREAMS_MAX} event streams are open, the maximum; close some");
@@ -94,7 +94,7 @@ fn follow(
         let _permit = permit;
         loop {
             let seen = jobs.borrow_and_update().clone();
-            match say(&seen) {
+            match event_of(&seen) {
                 None => return,
                 Some(None) => {}
                 Some(Some(event)) => {

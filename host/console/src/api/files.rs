@@ -1,5 +1,5 @@
-//! Files of a job, to list and to download: archive files and their indexes, packages, logs, reports and recordings. Also one index and one
-//! list of pages for the whole archive.
+//! Files of a job, to list and to download: archive files and their indexes, packages, logs, reports and recordings. Also one index
+//! and one list of pages for the whole archive.
 //!
 //! No other file is shown. Names are looked up in these folders only, and links are not followed.
 
@@ -195,7 +195,7 @@ pub(crate) async fn list(
     let after = after.map(|after| position(&after)).transpose()?;
     let files = blocking(move || {
         let mut files = all(&directory)?;
-        for moved in moved(&directory)? {
+        for moved in moved_files(&directory)? {
             let path = moved.path(&directory);
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let key = (FileKind::Archive, name.into_owned());
@@ -219,7 +219,7 @@ pub(crate) async fn list(
         let after = last.map(|((kind, name), _)| format!("{}/{name}", word(*kind)));
         let is_running = is_reachable(&directory);
         let taken = handed_over(&directory).map_err(unreadable_record)?;
-        // Of two entries about a file, the later one is about the store.
+        // If a file has two entries, the later one is about the store.
         let taken = taken
             .into_iter()
             .map(|taken| (taken.path(&directory), taken));
@@ -227,7 +227,7 @@ pub(crate) async fn list(
         let files = shown.into_iter().filter_map(|((kind, name), path)| {
             let taken = taken.get(&path);
             let Ok(metadata) = path.symlink_metadata() else {
-                // Any other file that is gone was finished, rotated or moved since its folder was read.
+                // Other missing files were finished, rotated or moved after their folder was read.
                 return JobFile::only_stored(kind, name, taken?);
             };
             let written = metadata.modified().ok()?;
@@ -254,7 +254,8 @@ pub(crate) async fn list(
     Ok(Json(files.await?))
 }
 
-/// All files of a job. Of two with the same name, the first folder's is listed, as it is the one that is sent.
+/// Returns all files of a job. Of two files with the same name, the one of the first folder is listed, because it is the one that a
+/// download sends.
 fn all(job: &Path) -> Result<BTreeMap<(FileKind, String), PathBuf>, Problem> {
     let mut files = BTreeMap::new();
     for folder in folders(job)? {
@@ -266,7 +267,7 @@ fn all(job: &Path) -> Result<BTreeMap<(FileKind, String), PathBuf>, Problem> {
     Ok(files)
 }
 
-/// The place in the list that an `after` stands for.
+/// Parses the position in the list from the `after` of a request.
 fn position(after: &str) -> Result<(FileKind, String), Problem> {
     let position = after.split_once('/').and_then(|(kind, name)| {
         let kind = serde_json::from_value(kind.into()).ok()?;
@@ -307,7 +308,7 @@ impl JobFile {
 }
 
 /// The archive files of a job that are only in the store.
-fn moved(job: &Path) -> Result<Vec<HandedOver>, Problem> {
+fn moved_files(job: &Path) -> Result<Vec<HandedOver>, Problem> {
     only_in_store(job).map_err(unreadable_record)
 }
 
@@ -315,8 +316,9 @@ fn unreadable_record(problem: io::Error) -> Problem {
     Problem::failure(format!("cannot read handed-over.jsonl: {problem}"))
 }
 
-/// Returns a file of a job, or a part of it. Of a file that is being written, it returns the bytes that were written so far;
-/// `If-Range` with the `ETag` of an earlier answer tells whether they are a beginning of the same version.
+/// Returns a file of a job, or a part of it. For a file that is being written, returns the bytes that were written so far. To
+/// continue a download, send the `ETag` of the earlier answer in `If-Range`: the part is sent only if the earlier bytes are still
+/// the same.
 #[utoipa::path(get, path = "/jobs/{job}/files/{kind}/{name}", operation_id = "download_file", tag = "files", params(("job" = String, Path, description = "Name of the job"), ("kind" = FileKind, Path, description = "Kind of the file"), ("name" = String, Path, description = "Name of the file, as in the list; `/` is written as `%2F`"), ("range" = Option<String>, Header, description = "Part of the file", pattern = "^bytes=([0-9]{1,15}-[0-9]{0,15}|-[0-9]{1,15})$"), ("if-range" = Option<String>, Header, description = "Send the part only if the file has this `ETag`, else the whole file", pattern = "^\"[!#-~]*\"$")), responses((status = 200, description = "The file", content_type = "application/octet-stream", body = inline(Binary)), (status = 206, description = "The part of the file", content_type = "application/octet-stream", body = inline(Binary)), (status = 304, description = "The file has the `ETag` of `If-None-Match`")))]
 pub(crate) async fn download(
     State(daemon): Shared,
@@ -342,10 +344,10 @@ pub(crate) async fn download(
     Ok(response)
 }
 
-/// The reason for which a file cannot be downloaded.
+/// Returns the reason for which a file cannot be downloaded.
 fn not_here(job: &str, directory: &Path, kind: FileKind, name: &str) -> Result<Problem, Problem> {
     let is_it = |file: &&HandedOver| Path::new(&file.file).file_name() == Some(name.as_ref());
-    if let Some(HandedOver { url: Some(url), .. }) = moved(directory)?.iter().find(is_it) {
+    if let Some(HandedOver { url: Some(url), .. }) = moved_files(directory)?.iter().find(is_it) {
         return Ok(Problem::not_found(format!(
             "{name} was deleted from the job after it was stored; download it from {url}"
         )));
@@ -371,12 +373,12 @@ fn attachment(name: &str) -> HeaderValue {
 /// Sends a file, or the part that the headers ask for (RFC 9110 §13 and §14).
 pub(crate) async fn send(path: &Path, headers: &HeaderMap) -> Result<Response, Problem> {
     let mut headers = headers.clone();
-    // ServeFile does not know this header.
+    // ServeFile does not support this header.
     let version = headers.remove(header::IF_RANGE);
     let mut response = serve(path, &headers).await?;
     if let Some(version) = version
         && headers.remove(header::RANGE).is_some()
-        // A time is not exact enough to tell versions apart.
+        // A modification time is not exact enough to distinguish versions.
         && response.headers().get(header::ETAG) != Some(&version)
     {
         response = serve(path, &headers).await?;
@@ -408,7 +410,7 @@ async fn serve(path: &Path, headers: &HeaderMap) -> Result<Response, Problem> {
     });
     let mut response = served?.map(Body::new);
     if let header::Entry::Occupied(mut kind) = response.headers_mut().entry(header::CONTENT_TYPE) {
-        // A browser must not read it as a page of this daemon.
+        // Browsers must not interpret the file as a page of this daemon.
         kind.insert(HeaderValue::from_static("application/octet-stream"));
     }
     Ok(response)
@@ -423,7 +425,7 @@ pub(crate) async fn cdxj(
 ) -> Result<Response, Problem> {
     let index = merged(daemon.directory(&job)?).await?;
     let body = streamed_body(|out| index.each_line(|line| writeln!(out, "{line}")));
-    Ok(saved(body.await?, &format!("{job}.cdxj")))
+    Ok(as_download(body.await?, &format!("{job}.cdxj")))
 }
 
 /// Returns the list of pages of a job (`pages.jsonl` in json-pages-1.0, as in WACZ files): captures of HTML documents with
@@ -444,16 +446,16 @@ pub(crate) async fn pages(
             }
         })
     });
-    Ok(saved(body.await?, &format!("{job}-pages.jsonl")))
+    Ok(as_download(body.await?, &format!("{job}-pages.jsonl")))
 }
 
-/// The indexes of all archive files of a job. Refused if a file has none: the answer would lack captures.
+/// Returns the indexes of all archive files of a job. Fails if a file has no index, because captures would be missing.
 async fn merged(job: PathBuf) -> Result<MergedIndex, Problem> {
     blocking(move || {
         let mut files = all(&job)?;
         files.retain(|(kind, _), _| *kind == FileKind::Archive);
         let (mut index, total) = (MergedIndex::new(&job), files.len());
-        for moved in moved(&job)? {
+        for moved in moved_files(&job)? {
             index.add_index_of(&moved.path(&job));
         }
         files.retain(|_, archive| !index.add_index_of(archive));
@@ -468,7 +470,7 @@ async fn merged(job: PathBuf) -> Result<MergedIndex, Problem> {
     .await
 }
 
-fn saved(body: Body, name: &str) -> Response {
+fn as_download(body: Body, name: &str) -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let headers = [
         (header::CONTENT_TYPE, kind),
@@ -477,8 +479,8 @@ fn saved(body: Body, name: &str) -> Response {
     (headers, body).into_response()
 }
 
-/// A body that a thread of its own writes while it is sent. An error before its first bytes is a problem; a later one aborts
-/// the answer.
+/// Returns a body that a separate thread writes while it is sent. An error before its first bytes is answered with a problem
+/// document; a later one aborts the answer.
 async fn streamed_body(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
 ) -> Result<Body, Problem> {
@@ -486,7 +488,7 @@ async fn streamed_body(
     tokio::task::spawn_blocking(move || {
         let mut out = BufWriter::with_capacity(CHUNK_BYTES, ChunkSender(send));
         let done = write(&mut out).and_then(|()| out.flush());
-        // An error of the client's connection reaches nobody.
+        // An error after the client has disconnected is ignored.
         if let (Err(problem), Ok(ChunkSender(send))) = (done, out.into_inner()) {
             let _ = send.blocking_send(Err(problem));
         }

@@ -23,11 +23,11 @@ pub(crate) struct JobHandover {
     /// Receivers in the job's profile: the URL of `archive.store`, and `on-close` for the command `archive.on-close`. Empty: the
     /// job hands nothing over.
     receivers: Vec<String>,
-    /// Number of files that the receiver has, and that are in the job.
+    /// Number of files that were handed over and are in the job.
     done: u64,
-    /// Number of files that the receiver has, and that are no longer in the job.
+    /// Number of files that were handed over and are no longer in the job.
     moved: u64,
-    /// Number of files that were not handed over yet, or have changed since. A running crawl hands them over by itself.
+    /// Number of files that were not handed over, or have changed since. A running crawl hands them over by itself.
     waiting: u64,
 }
 
@@ -62,9 +62,9 @@ pub(crate) async fn show(
     Ok(Json(listed.await?))
 }
 
-/// Begins to hand over all files of a job that were not handed over yet, with one attempt each. Refused for a job that is running
-/// or is to run, because a running crawl hands its files over by itself. `GET /jobs/{job}/file-task` has the progress. A crawl that
-/// is started meanwhile begins afterwards.
+/// Starts the hand-over of all files of a job that were not handed over yet, with one attempt each. Refused for a job that is
+/// running or waits to be started, because a running crawl hands its files over by itself. `GET /jobs/{job}/file-task` has the
+/// progress. A crawl that is ordered meanwhile starts afterwards.
 #[utoipa::path(post, path = "/jobs/{job}/handover", operation_id = "hand_over_job", tag = "files", params(("job" = String, Path, description = "Name of the job")), responses((status = 202, body = Done)))]
 pub(crate) async fn begin(
     State(daemon): Shared,
@@ -75,8 +75,8 @@ pub(crate) async fn begin(
     if let Some(task) = daemon.file_tasks.current(&job) {
         return Err(task.conflict());
     }
-    // Without it, a request that reads the job would count as a process.
-    let _turn = daemon.commands.turn(&directory).await?;
+    // The lock keeps other requests from opening the job, which would count as a process.
+    let _job_lock = daemon.commands.lock_job(&directory).await?;
     let by = Author {
         user: caller.user.clone(),
         pid: std::process::id(),
@@ -98,7 +98,7 @@ pub(crate) async fn begin(
     tokio::spawn(async move {
         let runtime = tokio::runtime::Handle::current();
         let (tasks, name) = (daemon.clone(), job.clone());
-        // Looking through the files blocks.
+        // Reading the state of the files blocks.
         let work = move || runtime.block_on(hand_over(&tasks, &name, handover));
         let ended = tokio::task::spawn_blocking(work).await;
         let ended = ended.unwrap_or_else(|panic| Err(panic.to_string()));

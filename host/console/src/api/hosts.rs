@@ -6,7 +6,7 @@ use opilio_control::{Command, CommandResponse, HostReport, HostSelection, HostSo
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Shared, checked_limit, more, page};
+use super::{Shared, checked_limit, page, take_next_page};
 use crate::access::Caller;
 use crate::input::{Params, PathParams};
 use crate::problem::Problem;
@@ -66,7 +66,7 @@ pub(crate) async fn list(
         limit: checked_limit(wanted.limit)?,
     };
     let mut answers = daemon.ask(&job, &caller, command).await?;
-    let after = more(&mut answers);
+    let after = take_next_page(&mut answers);
     let mut found = Hosts {
         hosts: Vec::new(),
         totals: HostTotals::default(),

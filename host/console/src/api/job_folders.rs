@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// Folder of the recordings in a job.
 pub(super) const RECORDINGS: &str = "recordings";
 
-/// The directories of a job's files. They are inside its folder, unless the profile says otherwise.
+/// Returns the directories of a job's files. They are inside the job's folder, unless its profile sets others.
 pub(crate) fn places(job: &Path) -> Result<JobFolders, Problem> {
     let inside = |path: &Path| {
         stays_inside(job, path).map_err(|problem| Problem::conflict(problem.to_string()))

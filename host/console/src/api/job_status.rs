@@ -19,14 +19,15 @@ pub(crate) struct JobStatus {
     pub status: Status,
 }
 
-/// Alerts in effect when a job was last crawled. Empty if they cannot be read: the request for alerts reports the error.
-fn held(job: &Path) -> Vec<Alert> {
+/// Returns the alerts that were active when a job was last crawled. If they cannot be read, returns none; the request for alerts
+/// reports the error.
+fn last_active_alerts(job: &Path) -> Vec<Alert> {
     let mut alerts = opilio_crawl::kept_alerts(job).unwrap_or_default();
     alerts.retain(|alert| alert.until.is_none());
     alerts
 }
 
-/// The status of a job without asking its process.
+/// Returns the status of a job without asking its process.
 pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
     let resting = || Status {
         job: known.directory.clone(),
@@ -48,7 +49,7 @@ pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
         in_flight: Vec::new(),
         browsers: None,
         part: None,
-        alerts: held(&known.directory),
+        alerts: last_active_alerts(&known.directory),
         census: Default::default(),
         share: Default::default(),
         taken: Default::default(),

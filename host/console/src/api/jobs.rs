@@ -98,15 +98,15 @@ pub(crate) struct Making {
     /// Name of a profile; give this, `profile_toml`, or both.
     #[schema(value_type = String, required = false)]
     profile: Option<String>,
-    /// Text of a profile. With `profile`, it is a changed text of that profile for this job: settings that name programs or files
-    /// of this machine may stay, and relative paths start at the folder of profiles.
+    /// Text of a profile. Together with `profile`, it is a changed text of that profile for this job. Its settings that name
+    /// programs or files of this machine may stay, and relative paths start at the folder of profiles.
     #[schema(value_type = String, required = false, format = "profile")]
     profile_toml: Option<String>,
     /// Seeds in addition to those of the profile.
     #[serde(default)]
     #[schema(schema_with = seed_lines)]
     seeds: Vec<String>,
-    /// Page that says who crawls and why; replaces the contact URL of the profile.
+    /// Page that explains who crawls and why; replaces the contact URL of the profile.
     #[schema(format = "contact-url", pattern = "^https?://")]
     contact_url: Option<String>,
     /// `true` to start the job at once.
@@ -291,10 +291,10 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
     let directory = daemon.directory(&job)?;
-    let turn = daemon.commands.turn(&directory).await?;
+    let job_lock = daemon.commands.lock_job(&directory).await?;
     let (folder, deleted) = (daemon.folder.clone(), job.clone());
     blocking(move || {
-        let _held = turn;
+        let _held = job_lock;
         folder.delete(&job, archive).map_err(Problem::from)
     })
     .await?;
@@ -329,7 +329,7 @@ pub(crate) async fn start(
         state, ended_why, ..
     } = daemon.known(&job).await?.overview;
     if state == JobState::Waiting {
-        // A job that waits for its time need not wait.
+        // A job that waits for its start time starts at once.
         let waited = daemon.order_for(&job, |orders| orders.start_at.take().is_some())?;
         if waited {
             let result = STARTS.to_owned();
@@ -353,7 +353,7 @@ pub(crate) async fn start(
             )));
         }
     }
-    // The daemon's view of the job may be a second old.
+    // The daemon's information on the job may be a second old.
     let is_wanted = daemon.order_for(&job, |orders| {
         let was = orders.crawl;
         if !was {
@@ -368,7 +368,7 @@ pub(crate) async fn start(
     Ok((StatusCode::ACCEPTED, Json(Done { result })))
 }
 
-/// Pauses a job: it starts no new fetches, and current fetches finish. The pause lasts until somebody resumes the job, also
+/// Pauses a job: it starts no new fetches, and current fetches finish. The pause lasts until an operator resumes the job, also
 /// across restarts of the job, the daemon and the machine. A job that waits to be started will start paused. A job that several
 /// nodes share is paused on all of them.
 #[utoipa::path(post, path = "/jobs/{job}/pause", operation_id = "pause_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
@@ -378,7 +378,7 @@ pub(crate) async fn pause(
     PathParams(job): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     if is_shared(&daemon.directory(&job)?) {
-        // The directories of all nodes keep the pause.
+        // The directories of all nodes store the pause.
         return daemon.have_done(&job, &caller, Command::Pause).await;
     }
     let has_orders = daemon.has_orders(&job)?;
@@ -390,7 +390,7 @@ pub(crate) async fn pause(
     if has_orders {
         daemon.order_for(&job, |orders| {
             orders.paused = true;
-            // An operator has paused it, so the window must not resume it.
+            // An operator has paused the job, so the window must not resume it.
             orders.window_closed = false;
         })?;
     }
@@ -412,7 +412,7 @@ pub(crate) async fn resume(
     }
     let now = daemon.clock.now();
     if !crate::window::is_open(&daemon.config.window, &job, now) {
-        // The operator's pause ends. From now on the window keeps the job paused.
+        // The operator's pause ends, but the job stays paused because of its window.
         let was_paused = has_orders
             && daemon.order_for(&job, |orders| {
                 orders.window_closed |= orders.paused;
@@ -462,13 +462,13 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Daemon {
-    /// Whether a job has ever had orders.
+    /// Returns `true` if a job has ever had orders.
     pub(super) fn has_orders(&self, job: &str) -> Result<bool, Problem> {
         let orders = Orders::read(&self.directory(job)?);
         Ok(orders.is_ok_and(|orders| orders.is_some()))
     }
 
-    /// Whether a job waits for a process. If so, it sets whether that process begins paused.
+    /// Returns `true` if a job waits for a process. If so, sets whether that process begins paused.
     fn order_awaited(&self, job: &str, is_paused: bool) -> Result<bool, Problem> {
         let directory = self.directory(job)?;
         self.order_for(job, |orders| {
@@ -480,7 +480,7 @@ impl Daemon {
         })
     }
 
-    /// The daemon's view of a job. For a new job it waits until there is one.
+    /// Returns the daemon's information on a job. For a new job, waits until the job was examined.
     pub(crate) async fn known(&self, job: &str) -> Result<crate::overview::KnownJob, Problem> {
         self.directory(job)?;
         let mut jobs = self.jobs.subscribe();

@@ -82,10 +82,10 @@ pub(crate) async fn page(
     Params(lines): Params<Lines>,
 ) -> Result<Json<LogPage>, Problem> {
     let folder = folder(&daemon, &job).await?;
-    let wanted = lines.wanted()?;
+    let wanted = lines.into_query()?;
     let page = blocking(move || {
         let files = read::files(&folder).map_err(|problem| unreadable(&problem))?;
-        // Looked up in the list: no name can lead elsewhere.
+        // The name is looked up in the list, so it cannot lead to another folder.
         if !files.iter().any(|known| known.name == file) {
             return Err(Problem::not_found(format!("log {file:?} not found")));
         }
@@ -95,7 +95,7 @@ pub(crate) async fn page(
 }
 
 impl Lines {
-    fn wanted(self) -> Result<LogQuery, Problem> {
+    fn into_query(self) -> Result<LogQuery, Problem> {
         let counts = [self.tail, self.limit];
         let counts = counts.into_iter().flatten();
         if counts

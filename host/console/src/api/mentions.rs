@@ -1,7 +1,7 @@
 //! Log entries about a URI: its visits in `crawl.log`, with annotations of plugins and the crawler, and lines of the other logs
 //! that name it.
 //!
-//! Logs are searched from their ends, up to a limit, so that the latest entries are found however long a log is.
+//! Logs are searched from their ends, up to a limit, so that the latest entries are found even in long logs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -95,7 +95,7 @@ impl Mentions {
     fn of(uri: &Uri, folder: &Path) -> io::Result<Mentions> {
         let quoted = regex::escape(uri.as_str());
         let visit = expression(&format!(r"^\S+ +-?\d+ +(?:\d+|-) {quoted} "))?;
-        // Not as the beginning of a longer URI.
+        // The URI must not be the beginning of a longer one.
         let named = expression(&format!(r#"(?:^|[\s"'(<\[=,]){quoted}(?:$|[\s"')>\],;])"#))?;
         let mut found = Mentions {
             uri: uri.to_string(),
@@ -145,7 +145,7 @@ fn expression(text: &str) -> io::Result<Regex> {
 /// The files of each log by its name, the latest first.
 fn by_log(files: Vec<LogFile>) -> BTreeMap<String, Vec<String>> {
     let mut logs: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    // Rotated files have the time after the name. In name order they follow the current file, the latest last.
+    // Names of rotated files end in the time, so in the order of names they follow the current file, the latest last.
     for LogFile { name, .. } in files.into_iter().rev() {
         let stamp = |it: &str| it.len() == 17 && it.bytes().all(|byte| byte.is_ascii_digit());
         let log = name.rsplit_once('.').filter(|(_, end)| stamp(end));
@@ -194,7 +194,7 @@ fn search(
                 at: line.at,
                 text: line.text,
             }));
-            // A line without an end, longer than a page, would be read again and again.
+            // Without this check, a line longer than a page would be read again and again.
             if page.start == 0 || before == Some(page.start) {
                 break;
             }
@@ -239,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn visits_come_with_what_was_noted_from_rotated_files_too() {
+    fn visits_of_rotated_files_are_found_with_their_annotations() {
         let home = tempfile::tempdir().unwrap();
         let write = |file: &str, text: String| fs::write(home.path().join(file), text).unwrap();
         let page = "http://a.org/page";
         write("crawl.log.20261122100001000", visit(1, 200, page, &["new"]));
         write("crawl.log.20261122100002000", visit(2, 404, page, &[]));
-        // Other URIs were found on it, or begin like it.
+        // URIs that were found on the page, or that begin like its URI, do not match.
         let others = visit(3, 200, "http://a.org/page2", &["other"]);
         let last = visit(4, -5004, page, &["botblock:cloudflare", "3t"]);
         write("crawl.log", others + &last);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_other_logs_name_it_and_not_a_longer_one() {
+    fn lines_of_other_logs_match_the_whole_uri_only() {
         let home = tempfile::tempdir().unwrap();
         let text = "1 http://a.org/page \"no\"\n2 http://a.org/page/2\n3 x=<http://a.org/page>\n4 http://a.org/pagehttp\n";
         fs::write(home.path().join("uri-errors.log"), text).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_are_told_and_that_there_are_more() {
+    fn the_list_is_cut_to_the_latest_lines_and_marked() {
         let home = tempfile::tempdir().unwrap();
         let lines: String = (0..=LINES_MAX)
             .map(|n| format!("{n} http://a.org/page\n"))

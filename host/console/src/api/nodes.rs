@@ -65,8 +65,8 @@ pub(crate) async fn undrain(
     Ok(Json(Done { result }))
 }
 
-/// Removes a node that has left or is gone from the list. If the node was the last one, nobody has noticed its silence; then the
-/// answer takes as long as its time to live.
+/// Removes a node that has left or is gone. If no other node was there to notice that the node is gone, the answer takes as long as
+/// the node's time to live.
 #[utoipa::path(delete, path = "/nodes/{node}", operation_id = "remove_node", tag = "daemon", params(("node" = String, Path, description = "Name of the node")), responses((status = 204, description = "The node is removed")))]
 pub(crate) async fn remove(
     State(daemon): Shared,

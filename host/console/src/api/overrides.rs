@@ -28,7 +28,7 @@ pub(crate) struct Overrides {
     overrides: Vec<ListedOverride>,
 }
 
-/// The schema of the settings of an override: not those that hold for the whole job.
+/// The schema of the settings of an override, which exclude settings of the whole job.
 fn overridable_settings() -> Array {
     texts(
         "overridable-setting",
@@ -36,7 +36,7 @@ fn overridable_settings() -> Array {
     )
 }
 
-/// The schema of the settings of a new override, of which there must be one.
+/// The schema of the settings of a new override, with at least one entry.
 fn some_overridable_settings() -> Array {
     let mut settings = overridable_settings();
     settings.min_items = Some(1);
@@ -166,7 +166,7 @@ pub(crate) async fn edit(
         Ok((edited, text))
     })
     .await?;
-    // An override that an administrator has made on the command line keeps its settings, but not for other conditions.
+    // Settings that an administrator has set on the command line may stay in the override, but its conditions must not change then.
     reach::check(&text.after, Some(&text.before), &caller)?;
     let command = Command::ChangeOverride {
         id,

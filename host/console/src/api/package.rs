@@ -19,7 +19,7 @@ use crate::file_tasks::FileTaskKind;
 use crate::input::{Body, PathParams};
 use crate::problem::Problem;
 
-/// Maximum of the words of a failed process that are kept, in bytes.
+/// Maximum bytes of a failed process's output that are kept.
 const WORDS_BYTES_MAX: usize = 2_000;
 
 /// Longest title or description, in characters.
@@ -80,7 +80,7 @@ pub(crate) async fn pack(
     if new.logs {
         command.arg("--logs");
     }
-    // Signals to the daemon, as by Ctrl-C in a terminal, must not reach it: it ends by itself.
+    // A separate process group: signals to the daemon, as by Ctrl-C in a terminal, must not reach the process.
     #[cfg(unix)]
     command.process_group(0);
     command
@@ -94,7 +94,7 @@ pub(crate) async fn pack(
     Ok((StatusCode::ACCEPTED, Json(BegunPackage { name })))
 }
 
-/// Runs the process that packs, and ends the task with it.
+/// Runs the process that writes the package, and ends the task when the process ends.
 async fn carry_out(daemon: Arc<Daemon>, job: String, mut command: Command) {
     let problem = match command.output().await {
         Ok(Output { status, .. }) if status.success() => None,
@@ -108,7 +108,7 @@ async fn carry_out(daemon: Arc<Daemon>, job: String, mut command: Command) {
     daemon.file_tasks.end(&job, problem);
 }
 
-/// The last line of a failed process.
+/// Returns the last line of a failed process's output.
 fn last_words(stderr: &[u8], status: &str) -> String {
     let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(WORDS_BYTES_MAX)..]);
     let last = text.lines().rev().find(|line| !line.trim().is_empty());

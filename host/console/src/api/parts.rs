@@ -17,11 +17,11 @@ use crate::problem::Problem;
 pub(crate) struct PartList {
     /// Name of the crawl in the cluster.
     crawl: String,
-    /// Name of the part that this job has.
+    /// Name of this job's part.
     own: String,
     /// Sum of the figures of all parts.
     total: PartFigures,
-    /// All parts, in their order.
+    /// All parts, in the order of their numbers.
     parts: Vec<ListedPart>,
 }
 

@@ -75,7 +75,7 @@ pub(crate) async fn list(
 }
 
 /// Replaces a plugin between two documents. A component that fails its checks changes nothing. For admins, because the new code
-/// decides from then on, and a path may name any file of this machine.
+/// takes part in all decisions, and a path may name any file of this machine.
 #[utoipa::path(post, path = "/jobs/{job}/plugins/{plugin}/replace", operation_id = "replace_plugin", tag = "change", params(("job" = String, Path, description = "Name of the job"), ("plugin" = String, Path, description = "Name of the plugin in the profile")), request_body = Replacing, responses((status = 200, body = Done)))]
 pub(crate) async fn replace(
     State(daemon): Shared,

@@ -25,7 +25,8 @@ use crate::reach;
 pub(crate) struct Checking {
     /// TOML text of the profile.
     toml: String,
-    /// Name of the profile of which this is a new text. Its settings that name programs or files of this machine may stay.
+    /// Name of the profile, if this is a new text of an existing one. Its settings that name programs or files of this machine may
+    /// stay.
     profile: Option<String>,
 }
 
@@ -47,7 +48,7 @@ pub(crate) async fn check(
     let faults = blocking(move || {
         let kept = stored_text(&daemon, profile.as_deref())?;
         let faults = reach::faults("profile.toml", &toml, kept.as_deref(), &caller);
-        // The check of the rest would read the named files.
+        // The check of other settings is skipped, because it would read the named files.
         if !faults.is_empty() {
             return Ok(faults);
         }
@@ -62,7 +63,7 @@ pub(crate) async fn check(
     Ok(Json(Checked { faults }))
 }
 
-/// The text of the newest version of a profile of the store, whose settings a client may keep; `None` for others. Blocks.
+/// Returns the newest text of a profile of the store, whose settings a client may keep; `None` for other profiles. Blocks.
 pub(crate) fn stored_text(daemon: &Daemon, name: Option<&str>) -> Result<Option<String>, Problem> {
     let found = name.map(|name| daemon.profiles.find(name)).transpose()?;
     Ok(found.flatten().map(|stored| stored.text))
@@ -99,7 +100,7 @@ pub(crate) async fn schema() -> Json<Value> {
     Json(Profile::schema())
 }
 
-/// The problem of a faulty profile, with all its errors.
+/// Returns the problem document of an invalid profile, with all its errors.
 pub(crate) fn faulty(faults: &Diagnostics) -> Problem {
     let count = faults
         .iter()

@@ -1,4 +1,4 @@
-//! Forms for profiles: a text as values, and changes of values as changes of the text. The text keeps its comments.
+//! Forms for profiles: converts a text to values, and changes of values to changes of the text. The text keeps its comments.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::input::Body;
 use crate::problem::Problem;
 use crate::reach;
 
-/// Most changes of one request.
+/// Maximum changes of one request.
 const CHANGES_MAX: usize = 1_000;
 
 /// Text of a profile, and changes to it.
@@ -35,7 +35,7 @@ pub(crate) struct Filling {
     #[serde(default)]
     #[schema(max_items = 1000)]
     changes: Vec<ValueChange>,
-    /// Name of the profile of which this is a new text.
+    /// Name of the profile, if this is a new text of an existing one.
     profile: Option<String>,
 }
 
@@ -58,10 +58,10 @@ pub(crate) struct ValueChange {
 pub(crate) struct ProfileForm {
     /// TOML text with the changes.
     toml: String,
-    /// Values that the text writes.
+    /// Values that the text sets.
     #[schema(value_type = Object)]
     written: Value,
-    /// Values of settings that the text does not write: those of the profiles that it extends, or the defaults.
+    /// Values of settings that the text does not set: those of the profiles that it extends, or the defaults.
     #[schema(value_type = Object)]
     inherited: Value,
     /// Plugins of each stage in the order of their calls, by the key of the stage in `stacks`. Errors in other parts of the text do
@@ -115,7 +115,7 @@ pub(crate) async fn fill(
     let form = blocking(move || {
         let kept = stored_text(&daemon, filling.profile.as_deref())?;
         let toml = edited(&filling.toml, filling.changes)?;
-        // A text whose settings reach beyond the crawl is shown, but none of the files that it names is read.
+        // A text with settings that reach beyond the crawl is shown, but the files that it names are not read.
         let is_safe = reach::check(&toml, kept.as_deref(), &caller).is_ok();
         Ok(form(&daemon, toml, is_safe))
     });
@@ -210,7 +210,7 @@ fn schemas(daemon: &Daemon, profile: &Profile) -> Map<String, Value> {
         return Map::new();
     }
     let cache = daemon.folder.component_cache();
-    // The check of the profile reports what cannot be loaded.
+    // The check of the profile reports errors in loading.
     let schemas = opilio_crawl::settings_schemas(profile, cache).unwrap_or_default();
     let others = schemas.into_iter().filter(|(name, _)| !is_left_out(name));
     others.collect()

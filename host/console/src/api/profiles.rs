@@ -238,9 +238,9 @@ pub(crate) async fn save(
     Body(new): Body<NewText>,
 ) -> Result<impl IntoResponse, Problem> {
     let saved = blocking(move || {
-        let stored = stored(&daemon, &name)?;
+        let stored = changeable_profile(&daemon, &name)?;
         let expected = expected(&headers)?;
-        // The settings that may stay are those of the version that is replaced.
+        // Settings of the replaced version may stay.
         daemon.profiles.must_be(Some(&stored), &name, expected)?;
         reach::check(&new.toml, Some(&stored.text), &caller)?;
         let notices = must_be_valid(&daemon, &name, &new.toml)?;
@@ -262,7 +262,7 @@ pub(crate) async fn copy(
     let saved = blocking(move || {
         let (of, text) = version(&daemon, &name, new.version)?;
         let newest = find(&daemon, &name)?;
-        // An earlier version may have settings that an administrator has removed since.
+        // An earlier version may have settings that an administrator has removed since, so it is checked.
         reach::check(&text, Some(newest.text()), &caller)?;
         let note = note(&caller, new.reason.as_deref());
         let saved = daemon.profiles.copy(&new.name, &text, of, note)?;
@@ -283,7 +283,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
     blocking(move || {
-        stored(&daemon, &name)?;
+        changeable_profile(&daemon, &name)?;
         let expected = expected(&headers)?;
         let note = note(&caller, reason.as_deref());
         Ok(daemon.profiles.delete(&name, expected, note)?)
@@ -410,7 +410,7 @@ fn find(daemon: &Daemon, name: &str) -> Result<Found, Problem> {
 }
 
 /// A profile that can be changed. Blocks.
-fn stored(daemon: &Daemon, name: &str) -> Result<StoredProfile, Problem> {
+fn changeable_profile(daemon: &Daemon, name: &str) -> Result<StoredProfile, Problem> {
     match find(daemon, name)? {
         Found::Stored(stored) => Ok(stored),
         Found::Shipped(_) => Err(Problem::conflict(format!(
@@ -454,8 +454,8 @@ fn note<'n>(caller: &'n Caller, reason: Option<&'n str>) -> ChangeNote<'n> {
     }
 }
 
-/// The version that a client expects to change: the one with the tag in `If-Match`, or with `*` the newest, whichever it is
-/// (RFC 9110, 13.1.1). Proxies that compress weaken tags.
+/// Returns the version that a client expects to change: the one with the tag in `If-Match`, or with `*` the newest (RFC 9110,
+/// 13.1.1). Weak tags are accepted, because proxies that compress weaken tags.
 fn expected(headers: &HeaderMap) -> Result<ExpectedProfile<'_>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else {
         return Err(Problem::new(

@@ -36,7 +36,7 @@ pub(crate) struct PywbReplay {
     command: String,
 }
 
-/// Tells whether pywb replays the job's captures, and the command that starts it.
+/// Returns the address of the pywb that replays the job's captures, if it runs, and the command that starts it.
 #[utoipa::path(get, path = "/jobs/{job}/pywb", operation_id = "show_pywb", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = PywbReplay)))]
 pub(crate) async fn show(
     State(daemon): Shared,

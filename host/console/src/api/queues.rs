@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Done, Page, PrecedenceNumber, Shared, checked_limit, more, page};
+use super::{Done, Page, PrecedenceNumber, Shared, checked_limit, page, take_next_page};
 use crate::access::Caller;
 use crate::input::{Body, Params, PathParams};
 use crate::problem::Problem;
@@ -84,7 +84,7 @@ pub(crate) async fn list(
         limit: checked_limit(wanted.limit)?,
     };
     let mut answers = daemon.ask(&job, &caller, command).await?;
-    let after = more(&mut answers);
+    let after = take_next_page(&mut answers);
     let queues = answers.into_iter().filter_map(as_queue).collect();
     Ok(Json(Queues { queues, after }))
 }
@@ -121,7 +121,7 @@ pub(crate) async fn uris(
         limit: checked_limit(limit)?,
     };
     let mut answers = daemon.ask(&job, &caller, command).await?;
-    let after = more(&mut answers);
+    let after = take_next_page(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Uri(uri) => Some(uri),
         _ => None,

@@ -1,5 +1,5 @@
-//! Recorded plugin calls of a job: mainly calls that failed, with the error and the command that repeats the call. The recording
-//! itself is a file of the job, which [`super::files`] sends.
+//! Recorded plugin calls of a job, mainly failed ones, with the error and the command that repeats the call. The recording itself
+//! is a file of the job, which [`super::files`] sends.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -120,7 +120,7 @@ pub(crate) async fn list(
 fn of_job(job: &Path, plugin: Option<&str>, limit: usize) -> Result<Recordings, Problem> {
     let folder = job.join(RECORDINGS);
     let mut files = names(&folder, std::fs::FileType::is_file)?;
-    // The name begins with that of the plugin.
+    // The name of a recording begins with the name of the plugin.
     let is_wanted = |name: &str| match plugin {
         Some(plugin) => name
             .strip_prefix(plugin)
@@ -134,7 +134,7 @@ fn of_job(job: &Path, plugin: Option<&str>, limit: usize) -> Result<Recordings, 
         Reverse(written.and_then(|it| it.modified()).ok())
     });
     let recordings = files.into_iter().filter_map(|name| {
-        // A file that is gone, or that is not a recording, is not listed.
+        // Missing files and files that are not recordings are not listed.
         let file = File::open(plain_file(&folder, &name)?).ok()?;
         let head: Head = serde_json::from_reader(BufReader::new(file)).ok()?;
         Some(RecordedCall::new(name, head))

@@ -1,8 +1,8 @@
-//! Replays a capture as a page, with the style sheets, images and fonts that the archive has of the same time.
+//! Replays a capture as a page, with its archived style sheets, images and fonts of the same time.
 //!
-//! They are written into the page as `data:` URIs. So the frame of a hostile page needs no address, no cookie and no exception
-//! in its policy. Safety does not depend on the rewriting of the page: the policy of [`capture`](super::capture) blocks every
-//! load that the rewriting overlooks.
+//! These are written into the page as `data:` URIs. So the frame of a hostile page needs no address, no cookie and no exception in
+//! its policy. Safety does not depend on the rewriting of the page: the policy of [`capture`](super::capture) blocks every load
+//! that the rewriting misses.
 
 mod markup;
 mod style_sheet;
@@ -53,12 +53,12 @@ pub(crate) async fn replay(
         let archive = Archive::of(&directory)?;
         let payload = archive.version(&known, at)?;
         let moment = at.unwrap_or_else(Timestamp::now);
-        Ok(whole(&archive, &known.uri, moment, payload))
+        Ok(render_page(&archive, &known.uri, moment, payload))
     });
     Ok(page.await?.into_response())
 }
 
-fn whole(archive: &Archive, uri: &str, moment: Timestamp, mut payload: Payload) -> Payload {
+fn render_page(archive: &Archive, uri: &str, moment: Timestamp, mut payload: Payload) -> Payload {
     let kind = media_type(&payload);
     let is_page = kind == "text/html" || kind == "application/xhtml+xml";
     let Some(base) = Uri::parse(uri).ok().filter(|_| is_page) else {
@@ -93,7 +93,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// A part as a `data:` URI; `None` if the archive has no suitable one, or the page has become too long.
+    /// Returns a part of a page as a `data:` URI; `None` if the archive has no suitable capture, or the page has become too long.
     fn data(&mut self, base: &Uri, reference: &str) -> Option<String> {
         let reference = reference.trim();
         if reference
@@ -107,9 +107,9 @@ impl Parts<'_> {
             Some(found) => found.clone(),
             None if self.found.len() >= PARTS_MAX => None,
             None => {
-                // A sheet that imports itself finds nothing.
+                // A sheet that imports itself gets nothing.
                 self.found.insert(uri.as_str().to_owned(), None);
-                let found = self.look(&uri);
+                let found = self.find_part(&uri);
                 self.found.insert(uri.as_str().to_owned(), found.clone());
                 found
             }
@@ -118,7 +118,7 @@ impl Parts<'_> {
         Some(found)
     }
 
-    fn look(&mut self, uri: &Uri) -> Option<String> {
+    fn find_part(&mut self, uri: &Uri) -> Option<String> {
         let payload = self.archive.nearest(uri.as_str(), self.moment)?;
         let kind = media_type(&payload);
         if kind == "text/css" {
@@ -130,7 +130,7 @@ impl Parts<'_> {
             self.imports -= 1;
             return Some(data_uri("text/css;charset=utf-8", sheet.as_bytes()));
         }
-        // Fonts often have an arbitrary type. A page is not a part of a page.
+        // Fonts often have an arbitrary type. HTML is not inserted into a page.
         let is_part = ["image/", "font/", "audio/", "video/"]
             .iter()
             .any(|kinds| kind.starts_with(kinds))
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_its_parts_in_it() {
+    fn archived_embeds_are_inserted_into_the_page() {
         const A: &str = "data:image/png;base64,QQ==";
         check("<img src=a.png>", &format!("<img src=\"{A}\">"));
         check(
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_page_leads_out_of_it() {
+    fn scripts_forms_frames_and_links_are_removed() {
         check("<p onclick=x()>a<script>alert(1)</script>b", "<p>ab");
         check(
             "<a href='//evil.example/' target=_top ping=/p>x</a>",

@@ -73,7 +73,7 @@ pub(crate) async fn sign_in(
         false => "",
     };
     let set = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
-    // For the audit log: the request itself was not authenticated.
+    // The audit log uses the caller, because the request itself was not authenticated.
     let signed_in = Extension(SignedIn(caller.user));
     Ok((signed_in, [(header::SET_COOKIE, set)], Json(session)))
 }

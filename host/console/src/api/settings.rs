@@ -13,7 +13,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::jobs::blocking;
 use super::statistics::plain;
-use super::{Done, Page, Shared, checked_limit, more, own_files, page, seed_lines, texts};
+use super::{
+    Done, Page, Shared, checked_limit, own_files, page, seed_lines, take_next_page, texts,
+};
 use crate::access::Caller;
 use crate::input::{Body, Params, PathParams};
 use crate::problem::Problem;
@@ -26,7 +28,7 @@ pub(crate) struct Settings {
     settings: Vec<SettingInForce>,
 }
 
-/// The schema of `set`: settings in a notation that JSON schemas cannot describe.
+/// The schema of `set`: settings as texts, because JSON Schema cannot describe their notation.
 pub(super) fn setting_lines() -> Array {
     texts(
         "setting",
@@ -159,7 +161,7 @@ pub(crate) async fn history(
     let limit = checked_limit(limit)?;
     let command = Command::History { after, limit };
     let mut answers = daemon.ask(&job, &caller, command).await?;
-    let next = more(&mut answers);
+    let next = take_next_page(&mut answers);
     let changes: Vec<Change> = answers
         .into_iter()
         .filter_map(|answer| match answer {
@@ -182,7 +184,7 @@ pub(crate) async fn seeds(
     let limit = checked_limit(limit)?;
     let command = Command::Seeds { after, limit };
     let mut answers = daemon.ask(&job, &caller, command).await?;
-    let after = more(&mut answers);
+    let after = take_next_page(&mut answers);
     let seeds = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Seed(seed) => Some(*seed),
         _ => None,

@@ -23,7 +23,7 @@ use crate::metrics::{DaemonFigures, MEDIA_TYPE, NodeFigures};
 use crate::node::ListedNode;
 use crate::problem::Problem;
 
-/// Time for the list of nodes in the metrics. Collectors do not wait long.
+/// Time limit for the list of nodes in the metrics. It is short, because collectors do not wait long.
 const NODES_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Period of a time series.
@@ -273,7 +273,7 @@ pub(crate) async fn all_metrics(
         for (name, directory) in running {
             match Figures::ask(&directory, &by) {
                 Ok(found) => figures.push((name, found)),
-                // The job has most likely just ended.
+                // The usual cause is that the job has just ended.
                 Err(problem) => tracing::warn!(job = name, "no metrics: {problem}"),
             }
         }

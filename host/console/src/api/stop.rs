@@ -1,5 +1,5 @@
-//! The stop of a job, whatever its state. The orders of the job change first, then its process is asked. A process that is starting takes
-//! no commands yet: the supervisor stops it later.
+//! The stop of a job in any state. The orders of the job change first, then the stop is sent to its process. A process that is starting
+//! accepts no commands yet, so the supervisor stops it later.
 
 use std::path::Path;
 
@@ -29,11 +29,11 @@ const STOPS_ON_ALL: &str =
 /// The effect of a stop on the orders of a job.
 struct StopOrder {
     target: StopTarget,
-    /// The orders that the stop took away.
+    /// The orders that the stop has withdrawn.
     withdrawn: Option<Orders>,
     /// `true` if another stop was waiting for the job's process.
     was_pending: bool,
-    /// `true` if the orders have the stop. Otherwise the other nodes of the job have to be told first.
+    /// `true` if the orders have the stop. Otherwise it must first be sent to the other nodes of the job.
     is_given: bool,
 }
 
@@ -45,27 +45,27 @@ pub(crate) async fn stop(
     caller: Caller,
     PathParams(job): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
-    // A client that disconnects must not leave the job without its order and unstopped.
+    // A task of its own: if the client disconnects, the job must not be left with its order withdrawn but not stopped.
     let stopped = tokio::spawn(async move { daemon.stop(&job, &caller).await });
     let stopped = stopped.await;
     stopped.unwrap_or_else(|panic| Err(Problem::failure(format!("the request panicked: {panic}"))))
 }
 
 impl Daemon {
-    /// Stops a job, whatever its state. The order to crawl comes back only if the job's process, or the other nodes of a shared job,
-    /// refuse the stop.
+    /// Stops a job in any state. The withdrawn order to crawl is restored only if the job's process, or the other nodes of a shared
+    /// job, refuse the stop.
     async fn stop(&self, job: &str, caller: &Caller) -> Result<Json<Done>, Problem> {
         let directory = self.directory(job)?;
         let is_shared = is_shared(&directory);
         let mut order = StopOrder::default();
         if self.has_orders(job)? {
-            // This comes first, so that the job is neither begun nor restarted if it dies while it stops.
+            // The order is withdrawn first, so that the job is neither started nor restarted if it dies while it stops.
             order = self.order_for(job, |orders| StopOrder::give(&directory, orders, is_shared))?;
         }
         let tells_others = !order.is_given;
         if tells_others {
-            // The process holds the directory, so that the stop goes to the others without it. If NATS does not take the stop, nothing
-            // has changed.
+            // The process has locked the directory, so the stop is sent to the other nodes without it. If NATS does not accept the stop,
+            // nothing has changed.
             self.tell_stop(&directory, caller).await?;
             order = self.order_for(job, |orders| StopOrder::give(&directory, orders, false))?;
         }
@@ -79,7 +79,7 @@ impl Daemon {
             StopTarget::Running => None,
         };
         if let Some(result) = result {
-            // The job's log names the operator, since nobody asks the job's process for them.
+            // The stop is written to the job's log here, because no process does it.
             if let Err(problem) = opilio_control::note(&directory, &caller.user, "stop", result) {
                 tracing::warn!(job, "cannot log the stop of the job: {problem}");
             }
@@ -101,7 +101,7 @@ impl Daemon {
         stopped
     }
 
-    /// Has the other nodes of a shared job stop.
+    /// Sends a stop to the other nodes of a shared job.
     async fn tell_stop(&self, directory: &Path, caller: &Caller) -> Result<(), Problem> {
         let permit = self.commands.permit().await?;
         let by = Author {
@@ -144,7 +144,7 @@ impl StopOrder {
             }
             return order;
         }
-        // It may have been stopped while its process was starting.
+        // The job may have been stopped while its process was starting.
         order.was_pending = orders.stop_pending;
         if order.was_pending && !is_reachable(job) {
             order.target = StopTarget::Starting;

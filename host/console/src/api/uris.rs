@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Done, PrecedenceNumber, Shared, checked_limit, more, page};
+use super::{Done, PrecedenceNumber, Shared, checked_limit, page, take_next_page};
 use crate::access::Caller;
 use crate::input::{Body, Params, PathParams};
 use crate::problem::Problem;
@@ -168,7 +168,7 @@ pub(crate) async fn list(
         limit: checked_limit(wanted.limit)?,
     };
     let mut answers = daemon.ask(&job, &caller, command).await?;
-    let after = more(&mut answers);
+    let after = take_next_page(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Uri(found) => Some(found.uri),
         _ => None,
@@ -306,7 +306,7 @@ pub(super) fn seed(text: &str) -> Result<Uri, Problem> {
     Uri::parse_seed(text).map_err(|problem| Problem::unusable(no_uri(text, &problem)))
 }
 
-/// A pattern that matches exactly one URI.
+/// Returns a selection that matches exactly one URI.
 fn exactly(uri: &str) -> Result<UriSelection, Problem> {
     let uri = seed(uri)?;
     Ok(UriSelection {
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_uri_is_said_to_be_none_once() {
+    fn errors_of_invalid_uris_have_the_uri_once() {
         for (text, expected) in [
             ("http://[", "invalid URI \"http://[\": invalid IPv6 address"),
             (

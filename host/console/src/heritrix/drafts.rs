@@ -1,6 +1,6 @@
-//! Configurations of jobs that have not been built: folders with a `crawler-beans.cxml`. Those sent over the API are stored
-//! beside the daemon's own files. Others are put into the folder of jobs by hand. They move when their job is made, since a
-//! job begins in an empty folder.
+//! Configurations of jobs that have not been built: folders with a `crawler-beans.cxml`. Configurations sent over the API are
+//! stored with the daemon's own files. Others are put into the folder of jobs by hand. These are moved away when their job is
+//! built, because a job is created in an empty folder.
 
 use std::fs;
 use std::io;
@@ -31,7 +31,7 @@ pub(super) struct Drafts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Draft {
     pub folder: PathBuf,
-    /// `true` if it is only for copying, and not to be built.
+    /// `true` if the configuration is only for copying and cannot be built.
     pub is_profile: bool,
 }
 
@@ -53,7 +53,7 @@ impl Drafts {
         }
     }
 
-    /// The configuration of this name. One in the folder of jobs takes precedence, because it is newer.
+    /// Finds the configuration of this name. One in the folder of jobs takes precedence, because it is newer.
     pub(super) fn find(&self, name: &str) -> Option<Draft> {
         if !is_name(name) {
             return None;
@@ -183,7 +183,7 @@ impl Drafts {
     }
 }
 
-/// Returns `true` if a file may be written into a configuration: text files without a folder.
+/// Returns `true` if a file may be written into a configuration: a text file that is not in a subfolder.
 pub(super) fn is_editable(name: &str) -> bool {
     let is_text = [".cxml", ".xml", ".txt"]
         .iter()

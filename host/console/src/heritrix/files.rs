@@ -1,5 +1,5 @@
-//! Files of a job: its configuration, profile, logs, reports and archive. No other file is shown. Only configurations can be
-//! written, and only before a job was made of them.
+//! Files of a job: its configuration, profile, logs, reports and archive. No other file is shown. Only files of a configuration can
+//! be written, and only before its job is built.
 
 use std::fs::FileType;
 use std::path::Path;

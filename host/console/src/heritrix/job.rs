@@ -30,7 +30,7 @@ use crate::reach;
 /// Lines of the log in a job's document.
 const LOG_LINES: usize = 10;
 
-/// Patterns by which a configuration says that its crawl does not begin paused.
+/// Patterns of configurations whose crawl does not begin paused.
 #[expect(
     clippy::unwrap_used,
     reason = "constants, compiled by every test that builds a job"
@@ -207,7 +207,7 @@ impl Daemon {
         })
     }
 
-    /// Makes a job of its configuration, unless the job exists.
+    /// Creates a job from its configuration, unless the job exists.
     async fn build(self: Arc<Self>, case: HeritrixJob, caller: Caller) -> Result<(), Problem> {
         let built = self.clone();
         blocking(move || {
@@ -300,7 +300,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Begins a job, paused unless its configuration says otherwise, as Heritrix's clients expect.
+    /// Starts a job, paused unless its configuration sets otherwise, as Heritrix's clients expect.
     async fn launch(
         self: Arc<Self>,
         case: HeritrixJob,
@@ -312,7 +312,7 @@ impl Daemon {
             Stage::Active(state) => {
                 return Err(Problem::conflict(format!("the job is already {state}")));
             }
-            // The job continues from its checkpoint, which cannot be mistaken for its beginning.
+            // A restored job continues from its checkpoint, so it is not a job that has already ended.
             Stage::Finished(_) if went_back => {}
             Stage::Finished(_) => {
                 return Err(Problem::conflict(
@@ -437,7 +437,7 @@ impl Daemon {
         }
     }
 
-    /// Waits until the daemon sees the job in a matching state.
+    /// Waits until the job is in a matching state, according to the daemon's information.
     async fn wait_for_state(
         &self,
         name: &str,
@@ -461,8 +461,8 @@ impl Daemon {
     }
 }
 
-/// Formats a line of the list of settings that could not be imported. An error of the profile's check may quote a file named in
-/// the configuration. Clients who may only crawl must not see that.
+/// Formats a line of the list of settings that could not be imported. An error of the profile's check is not quoted, because it may
+/// contain text of a file that the configuration names, which clients must not see.
 fn left_out(left: &UnconvertedPart) -> String {
     match left.line {
         0 => {

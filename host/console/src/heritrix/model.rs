@@ -12,9 +12,9 @@ use crate::overview::KnownJob;
 /// A job with its configuration, its state, or both.
 pub(super) struct HeritrixJob {
     pub name: String,
-    /// Its configuration; `None` if it was made in another way.
+    /// Configuration of the job; `None` if the job was not made from one.
     pub draft: Option<Draft>,
-    /// Its state; `None` if it was not built.
+    /// State of the job; `None` if the job was not built.
     pub known: Option<KnownJob>,
     pub is_torn_down: bool,
 }
@@ -40,7 +40,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// The stage of a job that was made.
+    /// Returns the stage of a job that was built.
     fn of(state: JobState, is_torn_down: bool) -> Stage {
         let rests = |stage| match is_torn_down {
             true => Stage::Unbuilt,
@@ -238,7 +238,7 @@ fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static st
                 "total": total_bytes,
                 "totalCount": statistics.visits,
                 "novel": bytes.novel + bytes.unknown,
-                // Like the other counts, with prerequisites.
+                // Includes prerequisites, like the other counts.
                 "novelCount": statistics.visits.saturating_sub(same),
                 "notModified": bytes.unchanged,
                 "notModifiedCount": same,
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn xml_has_an_element_for_each_name_and_nothing_that_is_no_xml() {
+    fn xml_has_an_element_for_each_name_and_no_invalid_characters() {
         let value = json!({"a": ["x<y & z", "\u{0}"], "b": null, "c": true, "d": {"e": 1}});
         let text = xml("job", &value);
         let (_, body) = text.split_once("\n\n").unwrap_or_default();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_has_its_word() {
+    fn every_state_has_a_word_of_heritrix() {
         for (state, is_torn_down, expected) in [
             (JobState::New, false, "Ready"),
             (JobState::New, true, "Unbuilt"),

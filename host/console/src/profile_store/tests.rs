@@ -65,7 +65,7 @@ fn every_change_is_a_version_and_no_number_is_used_twice() {
 }
 
 #[test]
-fn nobody_overwrites_a_version_that_they_have_not_seen() {
+fn a_version_that_was_not_read_is_not_overwritten() {
     let home = tempfile::tempdir().unwrap();
     let store = ProfileStore::new(home.path().to_owned());
     let seen = store
@@ -106,13 +106,13 @@ fn nobody_overwrites_a_version_that_they_have_not_seen() {
 }
 
 #[test]
-fn a_text_whose_version_was_not_written_down_is_one_of_unknown_origin() {
+fn a_text_without_a_recorded_version_counts_as_changed_by_other_means() {
     let home = tempfile::tempdir().unwrap();
     let store = ProfileStore::new(home.path().to_owned());
     store
         .save("a", "workers = 1\n", ExpectedProfile::Missing, LENA)
         .unwrap();
-    // As after a sudden death between the file and the list, in the middle of a line.
+    // The state after a crash between the writes of the file and of the list, in the middle of a line.
     fs::write(home.path().join("a.toml"), "workers = 2\n").unwrap();
     let list = home.path().join(".versions/a/versions.jsonl");
     let torn = fs::read_to_string(&list).unwrap() + "{\"number\":2,";
@@ -125,7 +125,7 @@ fn a_text_whose_version_was_not_written_down_is_one_of_unknown_origin() {
 }
 
 #[test]
-fn names_lead_nowhere_and_shipped_ones_are_taken() {
+fn names_with_paths_and_names_of_shipped_profiles_are_refused() {
     let home = tempfile::tempdir().unwrap();
     let store = ProfileStore::new(home.path().to_owned());
     for name in ["", "..", "a/b", ".versions", "ä", "a b"] {

@@ -1,4 +1,4 @@
-//! Makes and begins the jobs of the calendar when they are due.
+//! Creates and starts the jobs of the calendar when they are due.
 
 use jiff::Timestamp;
 use opilio_crawl::ProcessRecord;
@@ -9,7 +9,7 @@ use crate::folder::{JobsFolderError, NewJob};
 use crate::orders::Orders;
 
 impl Supervisor {
-    /// Makes a job of the calendar, and orders it to begin.
+    /// Creates a job of the calendar, and orders its start.
     async fn make(&self, entry: &CalendarEntry, due: &Due) -> Result<(), String> {
         let (job, by) = (due.job.as_str(), format!("calendar {}", entry.name));
         let (daemon, name) = (self.daemon.clone(), entry.profile.clone());
@@ -26,7 +26,7 @@ impl Supervisor {
         let made = tokio::task::spawn_blocking(move || folder.make(new)).await;
         match made {
             Ok(Ok(_)) => {}
-            // A job that a daemon made before it died is begun too. A job of somebody else is left alone.
+            // A job that a daemon created before it died is started too. A job that was made by other means is left alone.
             Ok(Err(JobsFolderError::Taken(_))) => {
                 let directory = self.daemon.folder.path().join(job);
                 let orders = Orders::read(&directory).ok().flatten();
@@ -45,13 +45,13 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Makes and begins the due jobs of the calendar. Failed ones are retried, within the time limit for missed occurrences.
-    pub(super) async fn see_to_calendar(&mut self, now: Timestamp) {
+    /// Creates and starts the due jobs of the calendar. Failures are retried within the time limit for missed occurrences.
+    pub(super) async fn create_calendar_jobs(&mut self, now: Timestamp) {
         let before = self.handled.clone();
         for entry in self.daemon.config.calendar.clone() {
             let since = self.handled.since(&entry.name, now);
             let Some(due) = entry.due(since, now) else {
-                if self.hindered.remove(&entry.name).is_some() {
+                if self.calendar_errors.remove(&entry.name).is_some() {
                     tracing::error!(
                         entry = entry.name,
                         "the job is skipped: it could not be created for a day"
@@ -63,17 +63,17 @@ impl Supervisor {
             match self.make(&entry, &due).await {
                 Ok(()) => {
                     self.handled.done(&entry.name, due.at);
-                    self.hindered.remove(&entry.name);
+                    self.calendar_errors.remove(&entry.name);
                     self.daemon.calendar_problem(&entry.name, None);
                     tracing::info!(entry = entry.name, job = due.job, "made");
                 }
                 Err(problem) => {
                     let problem = format!("cannot create job {}: {problem}", due.job);
-                    if self.hindered.get(&entry.name) != Some(&problem) {
+                    if self.calendar_errors.get(&entry.name) != Some(&problem) {
                         tracing::error!(entry = entry.name, "{problem}");
                         self.daemon
                             .calendar_problem(&entry.name, Some(problem.clone()));
-                        self.hindered.insert(entry.name.clone(), problem);
+                        self.calendar_errors.insert(entry.name.clone(), problem);
                     }
                 }
             }

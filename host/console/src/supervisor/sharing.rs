@@ -17,14 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The reason why a job could not be given its share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShareFailure {
-    /// A temporary error: it is retried at the next look.
+    /// A temporary error, which is retried at the next examination.
     Temporary,
     /// This process does not understand the command.
     Unsupported(Option<u32>),
 }
 
 impl Supervisor {
-    /// A running job as a member of the division.
+    /// Returns a running job as a member of the division.
     pub(super) fn member(&self, name: &str, known: &KnownJob) -> Member {
         let status = known.status.as_ref();
         let begun = self.processes.get(name).map(|process| process.share);
@@ -56,7 +56,7 @@ impl Supervisor {
         let limits = self.daemon.config.limits.clone();
         let wanted = self.shares.divide(&members, Instant::now()).clone();
         for (name, share) in lowered(&members, &wanted) {
-            if self.tell(jobs, &name, share).await
+            if self.send_share(jobs, &name, share).await
                 && let Some(member) = members.get_mut(&name)
             {
                 member.share = Some(share);
@@ -70,8 +70,8 @@ impl Supervisor {
                 continue;
             };
             if share != held {
-                self.tell(jobs, name, share).await;
-                // Even without an answer the job may have the share.
+                self.send_share(jobs, name, share).await;
+                // The job may have accepted the share even without an answer.
                 if let Some(member) = members.get_mut(name) {
                     member.share = Some(share);
                 }
@@ -91,7 +91,7 @@ impl Supervisor {
     }
 
     /// Sends a job its share. Returns `false` if it did not accept the share.
-    async fn tell(&mut self, jobs: &Jobs, name: &str, share: Share) -> bool {
+    async fn send_share(&mut self, jobs: &Jobs, name: &str, share: Share) -> bool {
         let Some(known) = jobs.get(name).filter(|known| known.alive == Alive::Yes) else {
             return false;
         };
@@ -119,7 +119,7 @@ impl Supervisor {
                 "the process does not answer".to_owned(),
             ),
         };
-        // Logged once, not at every look.
+        // Logged once, not at every examination.
         if self.share_failures.insert(name.to_owned(), failure) != Some(failure) {
             tracing::warn!(job = name, "its share is unchanged: {problem}");
         }

@@ -8,8 +8,8 @@ use super::{DAEMON, PERIOD, ProcessState, Supervisor};
 use crate::process::Alive;
 
 impl Supervisor {
-    /// Stops all crawls of the folder, whether or not this daemon began them, and waits for their end. Their orders stay unchanged: the
-    /// next daemon resumes jobs that are to crawl.
+    /// Stops all crawls of the folder, even if another process started them, and waits for their end. Their orders stay unchanged,
+    /// so the next daemon resumes them.
     pub(super) async fn end_crawls(&mut self) {
         let (mut asked, mut unreachable) = (BTreeSet::new(), BTreeSet::new());
         loop {
@@ -43,7 +43,7 @@ impl Supervisor {
                         );
                         unreachable.insert(name.clone());
                     }
-                    // The job may have ended just now; otherwise it is asked again.
+                    // The job may have just ended; otherwise the stop is retried.
                     Err(problem) => tracing::warn!(job = name, "{}", problem.detail()),
                 }
             }

@@ -1,19 +1,19 @@
-//! An attempt to take a part over, as it is noted in the cluster: operators of all nodes see it, and its outcome. If it cannot be
-//! noted, that is logged, and the takeover continues.
+//! The record of a takeover in the cluster, with its outcome, which operators of all nodes see. If the record cannot be written,
+//! this is logged, and the takeover continues.
 
 use opilio_cluster::{Cluster, ClusterError, ClusterJob, MemberScope};
 use opilio_control::chain;
 
 use crate::node::ClusterNode;
 
-/// An attempt of this daemon to take a part over.
+/// A takeover of a part by this daemon.
 pub(super) struct Attempt<'a> {
     pub(super) node: &'a ClusterNode,
     /// Name of the crawl.
     pub(super) crawl: &'a str,
     /// Name of the part.
     pub(super) part: &'a str,
-    /// Epoch of the part before the attempt.
+    /// Epoch of the part before the takeover.
     pub(super) epoch: u64,
 }
 
@@ -27,7 +27,7 @@ impl Attempt<'_> {
         self.log(noted.await);
     }
 
-    /// Notes that the attempt has failed.
+    /// Records that the takeover has failed.
     pub(super) async fn fail(&self, problem: &str) {
         let noted = async {
             let job = self.job().await?;
@@ -37,7 +37,7 @@ impl Attempt<'_> {
         self.log(noted.await);
     }
 
-    /// Notes that the part was taken over.
+    /// Records that the part was taken over.
     pub(super) async fn end(&self) {
         let noted = async {
             let job = self.job().await?;

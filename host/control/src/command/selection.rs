@@ -54,8 +54,8 @@ pub struct UriSelection {
     pub media_type: Option<String>,
 }
 
-/// Returns a condition, unless it is empty: forms send fields that nobody has filled in.
-fn given(condition: Option<&String>) -> Option<&str> {
+/// Returns a condition, unless it is empty: forms also send fields that are not filled in.
+fn non_empty(condition: Option<&String>) -> Option<&str> {
     condition
         .map(String::as_str)
         .filter(|text| !text.is_empty())
@@ -73,7 +73,10 @@ impl UriSelection {
             media_type,
         } = self;
         let texts = [surt, regex, host, status, media_type];
-        state.is_none() && texts.into_iter().all(|text| given(text.as_ref()).is_none())
+        state.is_none()
+            && texts
+                .into_iter()
+                .all(|text| non_empty(text.as_ref()).is_none())
     }
 
     /// Converts to a selection of the frontier's records.
@@ -89,14 +92,14 @@ impl UriSelection {
             )
         })?;
         let request = |problem: String| ControlError::new(ErrorKind::Request, problem);
-        let statuses = given(self.status.as_ref());
+        let statuses = non_empty(self.status.as_ref());
         let statuses = statuses.map(Outcomes::statuses).transpose();
         let statuses = statuses.map_err(|part| {
             request(format!(
                 "invalid status {part:?}; write a status, a class or a range, such as 404, 5xx, 500-599 or -2"
             ))
         })?;
-        let media_type = given(self.media_type.as_ref()).map(str::to_ascii_lowercase);
+        let media_type = non_empty(self.media_type.as_ref()).map(str::to_ascii_lowercase);
         if let Some(invalid) = media_type.as_deref().filter(|text| !is_media_type(text)) {
             return Err(request(format!(
                 "invalid media type {invalid:?}; write a type such as text/html, image/* or no-type"
@@ -108,7 +111,7 @@ impl UriSelection {
                 state: self.state,
                 media_type,
             });
-        let Some(host) = given(self.host.as_ref()) else {
+        let Some(host) = non_empty(self.host.as_ref()) else {
             return Ok(selection);
         };
         selection.with_host(host).ok_or_else(|| {

@@ -4,7 +4,7 @@ use opilio_stacks::StackedPlugin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Explanation how a profile or a job handles a URI.
+/// Explanation of how a profile or a job handles a URI.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ExplainedUri {
     /// The URI, normalised.

@@ -1,8 +1,8 @@
-//! Commands of the log, carried out in the directory of a part.
+//! Execution of logged commands in the directory of a part.
 //!
-//! Commands are carried out in the order of the log. A command that fails stays, and those behind it wait. Pauses, resumptions and
-//! stops do not wait: they are carried out before their turn, in their own order, because an operator needs them most when something
-//! fails. They do not depend on settings, plugins and seeds.
+//! Commands are carried out in the order of the log. A command that fails is retried, and the commands after it wait. Pauses,
+//! resumptions and stops do not wait: they are carried out before their turn, in their own order, because an operator needs them
+//! most when something fails. They do not depend on settings, plugins and seeds.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,7 +55,7 @@ pub(super) fn described(next: &JobCommand) -> String {
 }
 
 impl JobCommands {
-    /// Carries out all commands up to this one, whose answers go to `respond`.
+    /// Carries out all commands up to this one. Its answers go to `respond`.
     pub(super) fn carry_out_through(
         &self,
         admin: &JobAdmin<'_>,
@@ -77,8 +77,8 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Carries out pauses, resumptions and stops up to this command, whose answers go to `respond`, before their turn. `why` is the
-    /// failure of the command that they would have to wait for.
+    /// Carries out pauses, resumptions and stops up to this command before their turn. The answers of this command go to `respond`.
+    /// `why` is the error of the command that they would have to wait for.
     pub(super) fn carry_out_ahead_through(
         &self,
         admin: &JobAdmin<'_>,
@@ -100,7 +100,7 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Carries out the command that follows those that were carried out.
+    /// Carries out the next command of the log.
     pub(super) fn carry_out(
         &self,
         admin: &JobAdmin<'_>,
@@ -132,16 +132,16 @@ impl JobCommands {
             let is_again = self.unfinished.load(Ordering::Acquire) == sequence;
             self.unfinished.store(sequence, Ordering::Release);
             let last = self.change(admin, sequence, logged, is_again, respond)?;
-            // What the command has changed is on disk before its place.
+            // Changes by the command are on disk before its place.
             let persisted = admin.frontier().persist();
             persisted.map_err(ControlError::from)?;
-            self.note(admin, next, state)?;
+            self.store_place(admin, next, state)?;
             respond(last);
         } else {
             tracing::warn!(
                 "command {sequence} of the job is not one for all nodes; it is passed over"
             );
-            self.note(admin, next, state)?;
+            self.store_place(admin, next, state)?;
         }
         self.unfinished.store(0, Ordering::Release);
         Ok(())
@@ -157,7 +157,7 @@ impl JobCommands {
         respond: Respond<'_>,
     ) -> Result<(), NotNow> {
         let sequence = next.sequence;
-        // One of another version is behind its turn at the latest when this version is gone.
+        // A command of another version is not carried out before its turn.
         let logged = LoggedCommand::read(next).ok();
         let Some(logged) = logged.filter(|logged| logged.command.needs_no_turn()) else {
             return Ok(());
@@ -214,7 +214,7 @@ impl JobCommands {
             is_again,
         };
         let profile: Arc<Profile> = match is_again {
-            // The attempt before may have kept its change without putting it into effect.
+            // The previous attempt may have stored its change without applying it.
             true => Arc::new(frozen_profile(admin.job).map_err(ControlError::from)?),
             false => admin.current_profile()?,
         };
@@ -231,7 +231,7 @@ impl JobCommands {
                 true
             }
             answer => {
-                // The other nodes carry the command out whether the client still listens or not.
+                // The other nodes carry out the command even if the client has disconnected.
                 respond(answer);
                 true
             }
@@ -244,14 +244,14 @@ impl JobCommands {
             return Err(NotNow::Failed(ControlError::new(fault, message)));
         }
         if is_again {
-            // A change that the attempt before has kept is refused as one that is made already.
+            // A change that the previous attempt has stored is refused because it exists already.
             changing.put_kept_in_force()?;
         }
         Ok(last)
     }
 
-    /// Notes the place of a command that was carried out, and clears the alert about it.
-    fn note(
+    /// Stores the place of a command that was carried out, and clears the alert about it.
+    fn store_place(
         &self,
         admin: &JobAdmin<'_>,
         next: &JobCommand,
@@ -263,15 +263,15 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Returns `true` for a stop that has no effect on this process: it was given before the process began, and the process before had
-    /// ended in good order.
+    /// Returns `true` for a stop that has no effect on this process: it was given before the process began, and the previous
+    /// process had an orderly end.
     pub(super) fn is_past(&self, sequence: u64, command: &Command) -> bool {
         *command == Command::Stop
             && sequence <= self.given_before.load(Ordering::Acquire)
             && !self.has_died.load(Ordering::Acquire)
     }
 
-    /// The author of a command as this part sees it.
+    /// Returns the author of a command, as this part logs it.
     fn author(&self, logged: &LoggedCommand) -> Author {
         match logged.part == self.part.part {
             true => logged.by.clone(),
@@ -279,8 +279,8 @@ impl JobCommands {
         }
     }
 
-    /// Returns a command of the log with the numbers that overrides have in this directory. One that is not there gets a number that
-    /// no override has, so that the command is refused.
+    /// Replaces the numbers of overrides in a logged command by their numbers in this directory. An unknown override gets an unused
+    /// number, so that the command is refused.
     fn with_own_numbers(&self, mut command: Command) -> Result<Command, ControlError> {
         let Command::ChangeOverride { id, change, .. } = &mut command else {
             return Ok(command);
@@ -306,18 +306,18 @@ impl JobCommands {
 fn advance(admin: &JobAdmin<'_>, next: &JobCommand, state: &mut CommandState) {
     state.carried_out = next.sequence;
     state.carried_out_ns = next.stored_ns;
-    // Also if the disk was full when the process began.
+    // This is also correct if the disk was full when the process began.
     state.is_running |= admin.running.is_some();
 }
 
-/// Clears the alert about a command that was carried out. It was the first of those that wait. If the next one fails, it is an alert again.
+/// Clears the alert about the first waiting command after it was carried out. If the next one fails, it raises the alert again.
 fn clear_alert(admin: &JobAdmin<'_>) {
     if let Some(running) = admin.running {
         running.context.clear(AlertKind::Commands, "");
     }
 }
 
-/// Fails if the process of the part is ending: the next one carries the command out.
+/// Fails if the process of the part is ending. Its next process carries out the command.
 fn must_not_end(admin: &JobAdmin<'_>) -> Result<(), NotNow> {
     match admin.running.is_some_and(|running| running.stop.is_asked()) {
         true => Err(NotNow::Ending),
@@ -333,7 +333,8 @@ fn take_effect(admin: &JobAdmin<'_>, command: &Command, state: &mut CommandState
                 running.stop.stop();
                 "stopping on all nodes; current fetches finish; `opilio crawl JOB` on each node resumes the job"
             }
-            // The process has died, or its daemon has ended. It would have stopped, and the daemon may be about to start the next one.
+            // The process has died, or its daemon has ended. It would have stopped, and a daemon may be about to start the next
+            // process.
             None if state.is_running => {
                 state.is_stopped = true;
                 "stopping on all nodes; no process runs the job here, and the next one stops at once"
@@ -351,7 +352,7 @@ fn take_effect(admin: &JobAdmin<'_>, command: &Command, state: &mut CommandState
     }
 }
 
-/// Logs a command that was carried out, and answers it. A full disk, which fails the log, does not hold up a pause or a stop.
+/// Logs a command that was carried out, and answers it. An error of the log (a full disk) does not delay a pause or a stop.
 fn finish(admin: &JobAdmin<'_>, by: &Author, command: &Command, words: &str, respond: Respond<'_>) {
     match admin.log_action(None, by, command, &Ok(words.to_owned())) {
         Ok(()) => {

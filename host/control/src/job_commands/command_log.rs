@@ -24,15 +24,15 @@ pub(crate) struct JobCommands {
     pub(super) handle: Handle,
     /// Runtime of the connection, if no process runs the job.
     pub(super) runtime: Option<Runtime>,
-    /// Held while commands are carried out, so that each is carried out once.
+    /// Lock while commands are carried out, so that each is carried out once.
     command_lock: Mutex<()>,
-    /// Place of the last command that was given before the process of the part began; 0 for none.
+    /// Number of the last command that was given before the process of the part began; 0 for none.
     pub(super) given_before: AtomicU64,
-    /// `true` if the process before has not ended in good order.
+    /// `true` if the previous process died.
     pub(super) has_died: AtomicBool,
-    /// The command that has begun and is not noted as carried out; 0 for none.
+    /// Number of the command that was begun and is not recorded as carried out; 0 for none.
     pub(super) unfinished: AtomicU64,
-    /// The place in the log that a full disk has not taken.
+    /// The place in the log that could not be written, because the disk was full.
     unwritten: Mutex<Option<CommandState>>,
 }
 
@@ -40,15 +40,15 @@ pub(crate) struct JobCommands {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoggedCommand {
     pub(super) by: Author,
-    /// The part where it was given.
+    /// The part where the command was given.
     pub(super) part: String,
     pub(super) command: Command,
-    /// The component that it names.
+    /// The component that the command names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) component: Option<StoredFile>,
 }
 
-/// The reason why a command stays in the log, and is carried out later.
+/// Reason why a command stays in the log and is carried out later.
 pub(super) enum NotNow {
     /// The process of the part is ending.
     Ending,
@@ -56,7 +56,7 @@ pub(super) enum NotNow {
 }
 
 impl JobCommands {
-    /// The commands of a job that this process runs.
+    /// Returns the commands of a job that this process runs.
     pub(crate) fn of(membership: &JobMembership, directory: &Path) -> JobCommands {
         let (job, part) = (membership.job().clone(), membership.part().clone());
         let mut commands = JobCommands::new(job, part, directory, Handle::current());
@@ -84,7 +84,7 @@ impl JobCommands {
         }
     }
 
-    /// Fails if another directory has got the part: it gives no commands to the others.
+    /// Fails if another directory has got the part, because this one must not send commands to others then.
     pub(super) fn must_have_part(&self) -> Result<(), ControlError> {
         match self.part.can_move() {
             true => self.wait(self.job.check_part(self.part.own())),
@@ -92,7 +92,7 @@ impl JobCommands {
         }
     }
 
-    /// Puts a command into the log. Returns its place there.
+    /// Appends a command to the log. Returns its number.
     pub(super) fn log(
         &self,
         by: Author,
@@ -125,9 +125,9 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Writes the place after a pause, a resumption or a stop. If a full disk does not take it, a process remembers it, so that the
-    /// command does not take effect again after later ones. A process that dies meanwhile carries them all out again, which ends in the
-    /// same state.
+    /// Writes the place after a pause, a resumption or a stop. If the disk is full, a process keeps the place in memory, so that
+    /// the command does not take effect again after later ones. If that process dies, the next one carries out all of them again,
+    /// which ends in the same state.
     pub(super) fn keep_place(
         &self,
         is_process: bool,
@@ -166,7 +166,7 @@ impl JobCommands {
 impl Drop for JobCommands {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // The caller may be a thread of another runtime, which must not wait.
+            // The caller may be a thread of another runtime, which must not block.
             runtime.shutdown_background();
         }
     }
@@ -184,7 +184,7 @@ impl From<ClusterError> for NotNow {
     }
 }
 
-/// The author of a command, as other parts see it.
+/// Returns the author of a command with the name of its part, as other parts log it.
 pub(super) fn of_other_node(by: &Author, part: &str) -> Author {
     Author {
         user: format!("{}@{part}", by.user),

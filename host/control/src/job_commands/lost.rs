@@ -1,5 +1,5 @@
-//! Commands that NATS had stored and has lost, such as in a power failure. It gives their numbers to later commands. So the place of a
-//! directory in the log has the time of its last command, and is set back if the log does not have that one any more (decision 73).
+//! Commands that NATS had stored and then lost, for instance in a power failure. NATS reuses their numbers. So the place of a
+//! directory in the log also has the time of its last command. It is set back if the log no longer has that command (decision 73).
 //! Effects of the lost commands stay.
 
 use std::sync::atomic::Ordering;
@@ -16,7 +16,8 @@ use crate::{ControlError, Running};
 pub(super) const LOST_COMMANDS: &str = "lost-commands";
 
 impl JobCommands {
-    /// The place of this directory in the log, after it was set back if NATS has lost commands. Call it with the lock for commands.
+    /// Returns the place of this directory in the log. If NATS has lost commands, sets it back first. The caller holds the lock for
+    /// commands.
     pub(super) fn place(&self, running: Option<&Running>) -> Result<CommandState, ControlError> {
         let known = self.state()?;
         let found = self.wait(find_place(&self.job, known))?;
@@ -41,8 +42,8 @@ impl JobCommands {
         Ok(found)
     }
 
-    /// Sets the place back. Overrides of lost commands belong to this directory alone from now on, because later commands get their
-    /// numbers.
+    /// Sets the place back. From then on, overrides of lost commands belong to this directory alone, because later commands get the
+    /// same numbers.
     fn set_back(&self, found: &CommandState) -> Result<(), ControlError> {
         let through = found.carried_out;
         let failed = |problem| ControlError::file(&self.directory, &problem);
@@ -57,14 +58,15 @@ impl JobCommands {
         if is_changed {
             overrides::write(&self.directory, &live).map_err(failed)?;
         }
-        // A command with one of the lost numbers was given after the process began.
+        // A command that gets one of the lost numbers was given after the process began.
         self.given_before.fetch_min(through, Ordering::AcqRel);
         self.unfinished.store(0, Ordering::Release);
         self.write(found)
     }
 }
 
-/// The place in the log that a directory has, if it has noted this one.
+/// Returns the place in the log for a directory whose stored place is `known`: the same one, or an earlier one if NATS has lost
+/// commands.
 async fn find_place(job: &ClusterJob, known: CommandState) -> Result<CommandState, ClusterError> {
     let place = |sequence, stored_ns| MessagePlace {
         sequence,
@@ -126,7 +128,7 @@ mod tests {
         let lost = CommandState::read(part.directory()).unwrap();
         assert_eq!((lost.carried_out, lost.is_paused), (3, true));
 
-        // As long as nothing is lost, the place stays.
+        // The place does not change while nothing is lost.
         assert_eq!(commands.place(None).unwrap(), lost);
         server.restore_store();
         until_answered(&commands).await;
@@ -139,7 +141,7 @@ mod tests {
         let applied = commands.job.applied_command("a").await.unwrap();
         assert!(applied <= before.carried_out, "{applied}");
 
-        // The number of the lost override is that of another one now.
+        // The number of the lost override now belongs to another one.
         perform(override_of("c.localhost"));
         let live = overrides::read(part.directory()).unwrap();
         let of_commands: Vec<_> = live.iter().map(|one| one.command).collect();
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn commands_are_lost_although_the_log_is_as_long_as_before() {
+    async fn lost_commands_are_found_even_if_the_log_has_the_same_length() {
         let Some(mut server) = NatsServer::start() else {
             return;
         };
@@ -162,7 +164,7 @@ mod tests {
         part.perform(&commands, Command::Pause);
         server.restore_store();
         until_answered(&commands).await;
-        // Another node, which this one does not hear of.
+        // A command of another node, which this one does not follow.
         commands.job.send_command(b"{}").await.unwrap();
         assert_eq!(commands.place(None).unwrap().carried_out, 1);
     }

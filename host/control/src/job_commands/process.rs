@@ -1,5 +1,5 @@
-//! The process of a part of a shared job carries out the commands of other nodes: those that were given before it began, and later ones
-//! as they come.
+//! The process of a part of a shared job carries out commands of other nodes: earlier ones when it begins, and later ones as they
+//! arrive.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,13 +20,13 @@ use crate::{Author, Command, ControlError, ErrorKind, Running};
 /// Pause after a failure of NATS, or of a command, for instance because the disk is full.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// A command that has failed, and that those behind it wait for.
+/// A command that has failed and delays the commands after it.
 struct HeldUp {
     sequence: u64,
-    /// Its description.
+    /// Description of the command.
     command: String,
     why: ControlError,
-    /// Time at which it is tried again.
+    /// Time of the next attempt.
     retry: Instant,
 }
 
@@ -42,16 +42,16 @@ impl HeldUp {
 }
 
 impl JobCommands {
-    /// Carries out the commands that were given while no process ran the job here, before it fetches anything. A stop counts if the
-    /// last process of this directory died: it would have stopped.
+    /// Carries out the commands that were given while no process ran the job here, before anything is fetched. A stop among them
+    /// takes effect if the last process of this directory died, because that process would have stopped.
     fn begin(&self, running: &Running) -> Result<(), NotNow> {
         let _lock = self.command_lock();
         let mut state = self.state()?;
         let has_died = std::mem::replace(&mut state.is_running, true);
         let is_stopped = std::mem::take(&mut state.is_stopped);
-        // For commands that NATS delivers only later.
+        // This is set for commands that NATS delivers only later.
         self.has_died.store(has_died, Ordering::Release);
-        // Before the place is written, which a full disk prevents.
+        // This comes before the place is written, which fails if the disk is full.
         if state.is_paused {
             running.live.pause_everywhere(true);
             let words =
@@ -90,7 +90,7 @@ impl JobCommands {
         Ok(self.wait(self.job.note_applied(last))?)
     }
 
-    /// Carries out commands of other nodes as they come, until NATS fails.
+    /// Carries out commands of other nodes as they arrive, until NATS fails.
     async fn follow(
         self: &Arc<Self>,
         running: &Running,
@@ -116,7 +116,7 @@ impl JobCommands {
                     reader = CommandReader::open(&self.job, state.carried_out).await?;
                     let last = self.job.last_command().await?;
                     let failed = held_up.take();
-                    // An operator's command may have carried it out meanwhile, or NATS has lost it.
+                    // An operator's later command may have carried it out, or NATS may have lost it.
                     let is_over = |it: HeldUp| state.carried_out >= it.sequence || last < it.sequence;
                     if failed.is_some_and(is_over) {
                         running.context.clear(AlertKind::Commands, "");
@@ -162,7 +162,7 @@ impl JobCommands {
         }
     }
 
-    /// Reads the log behind the place of this directory, which is set back if NATS has lost commands.
+    /// Opens the log behind the place of this directory. The place is set back first if NATS has lost commands.
     async fn read_log(self: &Arc<Self>, running: &Running) -> Result<CommandReader, NotNow> {
         let (commands, process) = (self.clone(), running.clone());
         let place = tokio::task::spawn_blocking(move || {
@@ -176,8 +176,8 @@ impl JobCommands {
         Ok(CommandReader::open(&self.job, state.carried_out).await?)
     }
 
-    /// Notes the place in the log for operators who wait for it. The process before, or an outage of NATS, may have missed this after the
-    /// last command.
+    /// Reports the place in the log to the cluster, for operators who wait for it. The report after the last command may be
+    /// missing, because the previous process died or NATS was not available.
     pub(super) async fn note_place(&self, state: &CommandState) -> Result<(), ClusterError> {
         match state.carried_out {
             0 => Ok(()),
@@ -207,7 +207,7 @@ impl JobCommands {
     }
 }
 
-/// Waits until a command that has failed is to be tried again; for ever if there is none.
+/// Waits until the next attempt of a failed command; forever if there is none.
 async fn until_retry(failed: Option<&HeldUp>) {
     match failed {
         Some(failed) => tokio::time::sleep_until(failed.retry).await,
@@ -228,7 +228,7 @@ pub(crate) async fn begin(running: &Running) {
     let begun = tokio::task::spawn_blocking(move || commands.begin(&beginning)).await;
     match begun {
         Ok(Ok(())) => running.context.clear(AlertKind::Commands, ""),
-        // Stopped by one of them.
+        // One of the commands has stopped the crawl.
         Ok(Err(NotNow::Ending)) => {}
         Ok(Err(NotNow::Failed(problem))) => {
             let words = format!("commands of other nodes are not carried out yet: {problem}");
@@ -268,8 +268,8 @@ async fn follow(commands: &Arc<JobCommands>, running: &Running, mut ended: watch
     }
 }
 
-/// Stops the other nodes if the crawl has ended here because its time is over.
-pub(crate) async fn tell_end(running: &Running, end: &End) {
+/// Stops the other nodes if the crawl has ended here because of its time limit.
+pub(crate) async fn stop_others_at_time_limit(running: &Running, end: &End) {
     if !matches!(end, End::TimeLimit | End::Quota("run-time")) {
         return;
     }
@@ -281,7 +281,7 @@ pub(crate) async fn tell_end(running: &Running, end: &End) {
         pid: 0,
     };
     let written = tokio::task::spawn_blocking(move || {
-        // A process that was suspended for long may have lost its part, and its time is over before it learns this.
+        // A process that was suspended for long may have lost its part, and reach its time limit before it learns this.
         commands.must_have_part()?;
         commands.log(by, Command::Stop, None)
     });
@@ -290,7 +290,7 @@ pub(crate) async fn tell_end(running: &Running, end: &End) {
     }
 }
 
-/// Notes that the process has ended in good order.
+/// Records the orderly end of the process.
 pub(crate) fn end(running: &Running) {
     if let Some(commands) = &running.commands {
         let _lock = commands.command_lock();

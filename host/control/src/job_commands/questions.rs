@@ -1,4 +1,4 @@
-//! Commands about a URI or a queue that another part of a shared job has: its process is asked over NATS, and answers.
+//! Commands about a URI or a queue of another part of a shared job: they are sent to its process over NATS, which answers.
 
 use std::time::Duration;
 
@@ -43,8 +43,8 @@ impl JobCommands {
         }
     }
 
-    /// The answers of the part that has a queue. The part does not follow from the name of a queue, so all other parts are queried for the
-    /// queue first. They are queried at the same time, so that several silent parts take no longer than one.
+    /// Returns the answers of the part that has a queue. The name of a queue does not tell its part, so all other parts are queried
+    /// first, at the same time, so that several silent parts take no longer than one.
     fn answers_about(
         &self,
         queue: &str,
@@ -97,7 +97,7 @@ impl JobCommands {
         }
     }
 
-    /// The answers of the process of a part.
+    /// Returns the answers of the process of a part.
     fn answers_of(
         &self,
         part: &str,
@@ -116,8 +116,8 @@ impl JobCommands {
         serde_json::to_vec(&question).map_err(|problem| ControlError::failure(&problem))
     }
 
-    /// Answers questions of other nodes about URIs and queues of this part, until the crawl ends. While another process may have the
-    /// part, it listens to none.
+    /// Answers questions of other nodes about URIs and queues of this part, until the crawl ends. Answers nothing while another
+    /// process may have the part.
     pub(super) async fn answer(&self, running: &Running, mut ended: watch::Receiver<()>) {
         let membership = running.context.membership.clone();
         let has_part = || membership.as_ref().is_some_and(|it| it.has_part());
@@ -147,8 +147,8 @@ impl JobCommands {
     }
 }
 
-/// Answers questions as long as `goes_on` holds. A question that comes later, or during whose answer it ceases to hold, is not answered:
-/// another process may have the part.
+/// Answers questions while `goes_on` is true. If it is not true before and after a command, no answer is sent, because another
+/// process may have the part.
 pub(super) async fn answer_while<E, A: Future<Output = Result<Vec<u8>, E>>>(
     questions: &mut PartQuestions,
     goes_on: impl Fn() -> bool,
@@ -172,7 +172,7 @@ pub(super) async fn answer_while<E, A: Future<Output = Result<Vec<u8>, E>>>(
     }
 }
 
-/// The place of a command's subject that is not in the part of this directory.
+/// The part with the URI or queue of a command, if it is not the part of this directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OtherPart {
     /// This part has the site of the URI.
@@ -187,7 +187,7 @@ pub(crate) enum OtherPart {
     },
 }
 
-/// Returns the place of a command's subject, if it is not in this part.
+/// Returns the part with the URI or queue of a command, if it is not this part.
 pub(crate) fn other_part(
     admin: &JobAdmin<'_>,
     own: &JobPart,
@@ -195,7 +195,7 @@ pub(crate) fn other_part(
 ) -> Option<OtherPart> {
     if let Some(queue) = command.queue_of_part() {
         let found = admin.frontier().queue(queue, Timestamp::now());
-        // A store that fails says so when the command is carried out.
+        // An error of the store is reported when the command is carried out.
         return matches!(found, Ok(None)).then(|| OtherPart::Queue {
             queue: queue.to_owned(),
         });
@@ -210,7 +210,7 @@ pub(crate) fn other_part(
 /// A part with its answers.
 type Answered = (String, Result<Vec<u8>, ClusterError>);
 
-/// The next part that has answered, or is silent; `None` if there is no other.
+/// Returns the next part that has answered or timed out; `None` if there are no more.
 async fn next_of(asked: &mut JoinSet<Answered>) -> Result<Option<Answered>, ClusterError> {
     Ok(asked
         .join_next()
@@ -222,7 +222,7 @@ fn read(answers: &[u8]) -> Result<Vec<CommandResponse>, ControlError> {
     serde_json::from_slice(answers).map_err(|problem| ControlError::failure(&problem))
 }
 
-/// Returns `true` if a part has refused a command because it does not have its subject.
+/// Returns `true` if a part has refused a command because it does not have the URI or queue.
 fn is_unknown(answers: &[CommandResponse]) -> bool {
     matches!(
         answers.last(),
@@ -233,7 +233,7 @@ fn is_unknown(answers: &[CommandResponse]) -> bool {
     )
 }
 
-/// Returns `true` if other parts may have this part carry out a command.
+/// Returns `true` if other parts may send this command.
 fn is_question(command: &Command) -> bool {
     command.uri_of_site().is_some() || command.queue_of_part().is_some()
 }

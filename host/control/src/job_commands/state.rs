@@ -14,31 +14,31 @@ use crate::ControlError;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct CommandState {
-    /// The last command that was carried out in the order of the log; 0 for none.
+    /// Number of the last command that was carried out in the order of the log; 0 for none.
     pub(super) carried_out: u64,
-    /// Time at which NATS stored that command, in nanoseconds since 1970; 0 if it is unknown. Another command with this number has
-    /// another time.
+    /// Time at which NATS stored that command, in nanoseconds since 1970; 0 if unknown. It distinguishes commands with the same
+    /// number.
     pub(super) carried_out_ns: i64,
-    /// The last pause, resumption or stop that was carried out before its turn, because a command before it failed; 0 for none.
-    /// Those up to it have no effect any more when their turn comes.
+    /// Number of the last pause, resumption or stop that was carried out before its turn, because an earlier command failed; 0 for
+    /// none. Pauses, resumptions and stops up to this number are skipped when their turn comes.
     pub(super) ahead: u64,
     /// Time at which NATS stored that command.
     pub(super) ahead_ns: i64,
     /// `true` if the crawl is paused on all nodes.
     pub(super) is_paused: bool,
-    /// `true` from the start of a process until it has ended in good order.
+    /// `true` from the start of a process until its orderly end.
     pub(super) is_running: bool,
-    /// `true` if a stop was carried out without a process, after one that had not ended in good order: the next one stops at once.
+    /// `true` if a stop was carried out while no process ran and the last process had died: the next process stops at once.
     pub(super) is_stopped: bool,
 }
 
 impl CommandState {
     pub(super) fn read(job: &Path) -> Result<CommandState, ControlError> {
-        Ok(CommandState::kept(job)?.unwrap_or_default())
+        Ok(CommandState::read_stored(job)?.unwrap_or_default())
     }
 
-    /// The place as it is kept in a directory; `None` if there is none, because no other node shares the job.
-    fn kept(job: &Path) -> Result<Option<CommandState>, ControlError> {
+    /// Reads the place that is stored in a directory; `None` if no other node shares the job.
+    fn read_stored(job: &Path) -> Result<Option<CommandState>, ControlError> {
         let path = job.join(SHARED_COMMANDS);
         let failed = |problem| ControlError::file(&path, &problem);
         match fs::read(&path) {
@@ -57,20 +57,20 @@ impl CommandState {
         write_text(&path, json).map_err(|problem| ControlError::file(&path, &problem))
     }
 
-    /// The place for a copy of the job, which no process runs; `None` if no other node shares the job.
+    /// Returns the place for a copy of the job, which no process runs; `None` if no other node shares the job.
     ///
     /// # Errors
     /// The file cannot be read.
     pub(crate) fn for_copy(job: &Path) -> Result<Option<CommandState>, ControlError> {
-        let kept = CommandState::kept(job)?;
-        Ok(kept.map(|state| CommandState {
+        let stored = CommandState::read_stored(job)?;
+        Ok(stored.map(|state| CommandState {
             is_running: false,
             is_stopped: false,
             ..state
         }))
     }
 
-    /// Writes the place into a copy of the job, if there is one.
+    /// Writes the place, if there is one, into a copy of the job.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -78,7 +78,7 @@ impl CommandState {
         copied.map_or(Ok(()), |state| state.write(to))
     }
 
-    /// Notes in a copy of a job that its process has died: stops that it had not carried out count.
+    /// Records in a copy of a job that its process has died, so that stops that it had not carried out take effect.
     ///
     /// # Errors
     /// The file cannot be read or written.

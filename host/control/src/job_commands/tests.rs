@@ -26,7 +26,7 @@ use super::command_log::LoggedCommand;
 use super::*;
 use crate::QueueAction;
 
-/// A directory with the only part of a job.
+/// A job directory with the only part of a job.
 pub(super) struct OnlyPart {
     _home: tempfile::TempDir,
     directory: PathBuf,
@@ -130,8 +130,8 @@ impl OnlyPart {
         format!("{answers:?}")
     }
 
-    /// Carries a command of the log out as a process does that has failed with it before.
-    fn again(&self, command: &Command) {
+    /// Carries out a command of the log as a process does at a retry.
+    fn carry_out_again(&self, command: &Command) {
         let profile = Arc::new(frozen_profile(&self.directory).unwrap());
         let origin = CommandOrigin::Log {
             sequence: 3,
@@ -189,7 +189,7 @@ async fn pauses_and_stops_do_not_wait_for_a_command_that_fails() {
     let resumed = part.perform(&commands, Command::Resume);
     assert!(resumed.contains("resumed on all nodes"), "{resumed}");
 
-    // When the cause is removed, all others follow, and the pause does not come back.
+    // After the cause is removed, all other commands are carried out, and the pause does not take effect again.
     fs::remove_dir(&file).unwrap();
     let stopped = part.perform(&commands, Command::Stop);
     assert!(!stopped.contains("waits here"), "{stopped}");
@@ -208,7 +208,7 @@ async fn pauses_and_stops_do_not_wait_for_a_command_that_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_whose_place_is_not_written_is_not_answered_as_done() {
+async fn a_command_is_not_reported_as_done_before_its_place_is_written() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -227,7 +227,7 @@ async fn a_command_whose_place_is_not_written_is_not_answered_as_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_from_before_the_process_counts_only_after_a_death() {
+async fn a_stop_before_the_process_began_takes_effect_only_after_a_death() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -242,7 +242,7 @@ async fn a_stop_from_before_the_process_counts_only_after_a_death() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_given_without_a_process_is_kept_only_after_a_death() {
+async fn a_stop_without_a_process_is_kept_only_after_a_death() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -260,7 +260,7 @@ async fn a_stop_given_without_a_process_is_kept_only_after_a_death() {
 fn seeds_that_a_failed_command_has_kept_are_queued_at_the_retry() {
     let part = OnlyPart::new();
     directory::add_seeds(&part.directory, "http://b.localhost/\n").unwrap();
-    part.again(&add_seed());
+    part.carry_out_again(&add_seed());
     assert!(part.has_new_seed());
     let kept = directory::added_seeds(&part.directory);
     assert_eq!(kept, "http://b.localhost/\n");
@@ -285,7 +285,7 @@ fn an_override_that_a_failed_command_has_kept_is_completed_at_the_retry() {
     };
     let command = set("retry.max-retries=3", Some(matching));
     for _ in 0..2 {
-        part.again(&command);
+        part.carry_out_again(&command);
         let history = part.history();
         assert!(
             matches!(history[..], [Changed::Override { id: 1, .. }]),
@@ -302,7 +302,7 @@ fn an_override_that_a_failed_command_has_kept_is_completed_at_the_retry() {
 fn a_setting_that_a_failed_command_has_kept_is_not_kept_twice() {
     let part = OnlyPart::new();
     for _ in 0..2 {
-        part.again(&set("workers=3", None));
+        part.carry_out_again(&set("workers=3", None));
         let kept = changes::changes(&part.directory, Path::new("")).unwrap();
         assert_eq!(kept.len(), 1, "{kept:?}");
         assert_eq!(part.history().len(), 1);
@@ -379,8 +379,8 @@ async fn a_command_about_a_queue_of_another_part_is_carried_out_there() {
     assert!(refused.contains("not found in any part"), "{refused}");
     answering.abort();
 
-    // A queue of this part needs no other one.
-    part.again(&add_seed());
+    // For a queue of this part, no other part is asked.
+    part.carry_out_again(&add_seed());
     let uri = Uri::parse("http://b.localhost/").unwrap();
     let known = part.frontier.lock().record(&uri).unwrap();
     let own = known.unwrap().queue;
@@ -389,7 +389,7 @@ async fn a_command_about_a_queue_of_another_part_is_carried_out_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_remembers_a_pause_that_a_full_disk_does_not_note() {
+async fn a_process_remembers_a_pause_that_a_full_disk_cannot_store() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -400,7 +400,7 @@ async fn a_process_remembers_a_pause_that_a_full_disk_does_not_note() {
         is_paused: true,
         ..CommandState::default()
     };
-    // A folder in the place of the file can neither be written nor read.
+    // The file can neither be written nor read, because there is a folder in its place.
     let file = part.directory.join(changes::SHARED_COMMANDS);
     fs::create_dir(&file).unwrap();
     assert!(commands.keep_place(false, &paused).is_err());
@@ -419,7 +419,7 @@ async fn a_process_remembers_a_pause_that_a_full_disk_does_not_note() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cluster_learns_a_place_that_was_not_noted_with_its_command() {
+async fn a_place_that_was_not_reported_with_its_command_is_reported_later() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -444,7 +444,7 @@ async fn all_parts_are_asked_for_a_queue_at_the_same_time() {
     };
     let part = OnlyPart::new();
     let mut commands = part.commands(&server).await;
-    // Neither answers before the other one is asked.
+    // Neither part answers before both were asked.
     let asked = Arc::new(Barrier::new(2));
     let mut answering = Vec::new();
     for name in ["b", "c"] {
@@ -572,8 +572,8 @@ fn commands_in_the_log_are_read_again() {
         }),
     };
     let json = serde_json::to_vec(&logged).unwrap();
-    let again: LoggedCommand = serde_json::from_slice(&json).unwrap();
-    assert_eq!(again, logged);
+    let read: LoggedCommand = serde_json::from_slice(&json).unwrap();
+    assert_eq!(read, logged);
 
     let next = JobCommand {
         sequence: 12,

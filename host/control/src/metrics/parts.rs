@@ -83,7 +83,7 @@ fn parts(job: &Figures) -> Vec<MetricSample> {
     };
     let count = |state: PartState| {
         let count = others.iter().filter(|other| other.state == state).count();
-        // This part is at work.
+        // This part is running.
         count as u64 + u64::from(state == PartState::Running)
     };
     MetricSample::by(
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_its_names_and_the_others_by_state() {
+    fn metrics_have_the_name_of_the_part_and_count_parts_by_state() {
         let other = |name: &str, state| OtherPart {
             name: name.to_owned(),
             state,
@@ -138,7 +138,7 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }
-        // Another part watches the others.
+        // Another part observes the others.
         let text = exposed(Some(PartStatus {
             others: None,
             ..part

@@ -85,7 +85,7 @@ impl JobAdmin<'_> {
         page.head(&HOSTS);
         for record in sorter.sorted().map_err(failed)? {
             let record = record.map_err(failed)?;
-            let (in_forced, host) = opened(&record);
+            let (in_forced, host) = split_record(&record);
             let host = String::from_utf8_lossy(host).into_owned();
             let row = ledger::host(&self.frontier(), &host)?;
             let remaining = in_forced + self.remaining(&host)?;
@@ -95,8 +95,8 @@ impl JobAdmin<'_> {
         Ok(())
     }
 
-    /// Returns the host of every URI in queues that overrides name, sorted by name. Such a queue may hold URIs of many hosts, a
-    /// few of each.
+    /// Returns the hosts of all URIs in queues that are named by overrides, sorted by name. Such a queue may have a few URIs each
+    /// of many hosts.
     fn hosts_in_forced_queues(&self, folder: &Path) -> Result<Sorted, ControlError> {
         let failed = |problem: std::io::Error| ControlError::file(folder, &problem);
         let mut hosts = Sorter::new(folder).map_err(failed)?;
@@ -131,14 +131,14 @@ impl JobAdmin<'_> {
         let now = jiff::Timestamp::now();
         let key = self.profile.queue_key(&uri);
         let forced: HashSet<&str> = self.profile.forced_queues().collect();
-        // Requests the parallel queues, and one more.
+        // Requests one queue more than there are parallel queues.
         let most = self.profile.frontier.parallel_queues as usize + 1;
         let mut part: Vec<QueueReport> = self.frontier().queue(&key, now)?.into_iter().collect();
         let mut after = key.clone();
         let mut remaining = 0;
         loop {
             for queue in &part {
-                // The rest after the key is the port, or a number.
+                // The remainder after the key is the port, or a number.
                 match queue.queue.strip_prefix(&key) {
                     Some(rest) if rest.is_empty() || rest.starts_with('#') => {}
                     _ => return Ok(remaining),
@@ -232,7 +232,7 @@ impl JobAdmin<'_> {
 }
 
 /// Splits a sorted record of a host behind its sort key: number of its URIs in queues that overrides name, and its name.
-fn opened(record: &[u8]) -> (u64, &[u8]) {
+fn split_record(record: &[u8]) -> (u64, &[u8]) {
     let rest = record.get(8..).unwrap_or_default();
     match rest.split_first_chunk() {
         Some((in_forced, host)) => (u64::from_be_bytes(*in_forced), host),

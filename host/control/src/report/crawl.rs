@@ -45,14 +45,14 @@ impl JobAdmin<'_> {
         let visits = totals.visits();
         let statistics = self.frontier().statistics();
         let process_record = self.process_record()?;
-        // Going back to a checkpoint does not undo the counts of the logs, nor the run time behind them.
+        // A restore of a checkpoint does not reset the counts of the logs, nor the run time that belongs to them.
         let undone = process_record
             .as_ref()
             .map(|process_record| process_record.undone);
         let mut ran = statistics.run_time + undone.unwrap_or_default();
         let status = match self.running {
             Some(running) => {
-                // The statistics receive the run time of this process from time to time only.
+                // The run time in the statistics is updated only from time to time.
                 let passed = running.view.progress().elapsed;
                 let added = running
                     .context
@@ -163,7 +163,7 @@ impl JobAdmin<'_> {
     /// Writes the seeds. Seeds that were not crawled come first, because readers look for those.
     pub(super) fn seeds_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         page.head(&SEEDS);
-        // Counts to the last line of the log.
+        // Counts include the last line of the log.
         self.counted()?;
         let mut seeds = self.seed_reports(self.profile.seeds.list.iter())?;
         seeds.sort_by_key(|seed| seed.crawled);
@@ -188,7 +188,7 @@ impl JobAdmin<'_> {
     }
 
     pub(super) fn freshness_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
-        // Counts anew, because pages of a running crawl age between two counts.
+        // Counts again, because pages of a running crawl become older between two counts.
         let pages = census::pages(self.store(), |took| {
             std::thread::sleep(took);
             true
@@ -196,8 +196,8 @@ impl JobAdmin<'_> {
         pages.map_or(Ok(()), |pages| freshness(&pages, page))
     }
 
-    /// Writes the freshness report at the end of a process. For a large store it uses the last count, if there is one: reading
-    /// many million URIs would delay the end.
+    /// Writes the freshness report at the end of a process. For a large store it uses the last count, if there is one, because
+    /// reading many million URIs would delay the end.
     pub(super) fn last_freshness_report(
         &self,
         last: Option<&PageCensus>,

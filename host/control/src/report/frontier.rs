@@ -1,4 +1,4 @@
-//! Reports on queues: the number in each state, the longest queues, and each queue that holds URIs.
+//! Reports on queues: the number in each state, the longest queues, and each queue with URIs.
 
 use jiff::Timestamp;
 use opilio_frontier::QueueReport;
@@ -78,7 +78,7 @@ impl JobAdmin<'_> {
         let mut longest: Vec<QueueReport> = Vec::new();
         self.each_queue(|queue| {
             longest.push(queue);
-            // Sorts from time to time, so that memory holds at most one part.
+            // Sorts and truncates the list repeatedly, which limits memory use.
             if longest.len() >= PART {
                 QueueSort::Size.apply(&mut longest);
                 longest.truncate(LONGEST);
@@ -95,7 +95,7 @@ impl JobAdmin<'_> {
         self.each_queue(|queue| page.row(&QUEUES, row(queue)))
     }
 
-    /// Calls `each` with every queue that holds URIs, by name.
+    /// Calls `each` with every queue that has URIs, by name.
     fn each_queue(
         &self,
         mut each: impl FnMut(QueueReport) -> Result<(), ControlError>,

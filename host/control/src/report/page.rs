@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::super::answer::{Respond, listened};
 use super::super::{CommandResponse, ControlError};
 
-/// Size from which text is sent, in bytes.
+/// Bytes of text that are collected before they are sent.
 const PIECE: usize = 16 * 1024;
 
 /// Column: its name in the text and its name in objects. A column without a text name appears in objects only.
@@ -16,7 +16,7 @@ pub(super) type Column = (&'static str, &'static str);
 pub(super) enum Form {
     Text,
     Objects,
-    /// Text and objects at once. The type of an answer tells them apart.
+    /// Text and objects at the same time, distinguished by the type of the answer.
     Both,
 }
 
@@ -45,7 +45,7 @@ impl<'s> Page<'s> {
                     false => self.text.push_str(&format!("{label}: {}\n", plain(value))),
                 }
             }
-            self.hand_on(PIECE)?;
+            self.send_text(PIECE)?;
         }
         if !self.has_objects() {
             return Ok(());
@@ -86,7 +86,7 @@ impl<'s> Page<'s> {
             let cells: Vec<String> = shown.map(|(_, value)| cell(value)).collect();
             self.text.push_str(&cells.join(" "));
             self.text.push('\n');
-            self.hand_on(PIECE)?;
+            self.send_text(PIECE)?;
         }
         if !self.has_objects() {
             return Ok(());
@@ -110,7 +110,7 @@ impl<'s> Page<'s> {
         if self.has_text() {
             self.text.push_str(words);
         }
-        self.hand_on(PIECE)
+        self.send_text(PIECE)
     }
 
     fn has_text(&self) -> bool {
@@ -123,10 +123,10 @@ impl<'s> Page<'s> {
 
     /// Sends the remaining text.
     pub(super) fn finish(mut self) -> Result<(), ControlError> {
-        self.hand_on(1)
+        self.send_text(1)
     }
 
-    fn hand_on(&mut self, least: usize) -> Result<(), ControlError> {
+    fn send_text(&mut self, least: usize) -> Result<(), ControlError> {
         if self.text.len() < least {
             return Ok(());
         }

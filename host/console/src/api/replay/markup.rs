@@ -1,4 +1,4 @@
-//! Rewrites a page of HTML: writes its parts into it, and removes scripts, forms, frames and links.
+//! Rewrites a page of HTML: inserts its embeds, and removes scripts, forms, frames and links.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use opilio_uri::Uri;
 
 use super::{Parts, style_sheet};
 
-/// Style of disabled links: they look like links unless the page says otherwise.
+/// Style of disabled links: they look like links unless the page has another style.
 const LINKS: &str =
     "<style>:where(a[data-href]){color:-webkit-link;text-decoration:underline}</style>";
 
@@ -188,7 +188,7 @@ impl Page<'_, '_> {
             Some(data) => Written::As(data.into()),
             None => Written::Dropped,
         };
-        // Other characters do not occur in attribute names of browsers. A name that ends the tag would inject markup.
+        // Other characters are not allowed, because a name that ends the tag would inject markup.
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
         if name.starts_with("on") || !name.chars().all(is_name) {
             return Written::Dropped;
@@ -212,7 +212,7 @@ impl Page<'_, '_> {
         }
     }
 
-    /// Writes the first of an image's candidates that the archive has.
+    /// Writes the first candidate of an image's `srcset` that is archived.
     fn best_of(&mut self, candidates: &str) {
         let references = candidates
             .split(", ")

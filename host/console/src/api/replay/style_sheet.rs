@@ -1,4 +1,4 @@
-//! Rewrites a style sheet: writes the named images, fonts and sheets into it.
+//! Rewrites a style sheet: inserts the images, fonts and sheets that it refers to.
 
 use cssparser::{ParseError, Parser, Token};
 use opilio_uri::Uri;
@@ -18,7 +18,7 @@ struct Named {
     reference: String,
 }
 
-/// Writes images, fonts and imported sheets into a sheet or the value of a `style` attribute.
+/// Inserts images, fonts and imported sheets into a sheet or into the value of a `style` attribute.
 pub(super) fn rewrite(css: &str, base: &Uri, parts: &mut Parts<'_>) -> String {
     let mut named = Vec::new();
     read(&mut Parser::new(css), 0, &mut named);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_found_where_they_stand() {
+    fn references_are_found_with_their_positions() {
         check(
             "@import \"a.css\" screen; b { background: #fff url( c.png ) }",
             &["\"a.css\" a.css", "url( c.png ) c.png"],
