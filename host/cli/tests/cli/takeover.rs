@@ -511,15 +511,17 @@ async fn a_stop_by_the_api_while_the_process_starts_reaches_all_nodes() {
     assert_eq!(a.wait(), 0);
     let mut b = two.crawl("job", &[]);
     until("the other node crawls", || !world.requests().is_empty()).await;
-    let daemon = Daemon::start(&one.home, &["--no-auth"]);
     let job = one.job("jobs/news");
     let orders = || -> Value {
         let text = std::fs::read(job.join("orders.json")).unwrap();
         serde_json::from_slice(&text).unwrap()
     };
-    // The process waits for the lock of the job, and takes no commands.
+    // A job without a record of an earlier process can be started while its lock is held. The process of the job then waits for the
+    // lock, and accepts no commands.
+    std::fs::remove_file(job.join("job.json")).unwrap();
     let lock = std::fs::File::open(job.join("lock")).unwrap();
     lock.lock().unwrap();
+    let daemon = Daemon::start(&one.home, &["--no-auth"]);
     daemon.post("/jobs/news/start", None, 202);
     until("the daemon has begun a process", || {
         !orders()["begun"].is_null()
