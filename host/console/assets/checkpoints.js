@@ -82,7 +82,7 @@ export class Checkpoints {
     const { page } = this;
     ask({
       title: `Restore ${page.job}?`,
-      text: `The job returns to its state of ${utc(checkpoint.made)}, with ${count(checkpoint.uris)} URIs. URIs found since and changes of settings, seeds and plugins since are lost. The job crawls again what it has crawled since. Archive files, logs and history are checkpoint.`,
+      text: `The job returns to its state of ${utc(checkpoint.made)}, with ${count(checkpoint.uris)} URIs. URIs found since and changes of settings, seeds and plugins since are lost. The job crawls again what it has crawled since. Archive files, logs and history are kept.`,
       yes: "Restore",
       isDangerous: true,
       act: async () => {

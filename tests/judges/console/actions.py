@@ -269,6 +269,8 @@ def settings(page, served, screenshots):
     page.screenshot(path=f"{screenshots}/settings-faults.png")
     lines.fill("")
     page.get_by_label("Search").fill("min-delay")
+    # The search applies after a pause, and hides this section.
+    expect(page.locator(".section-title", has_text="Set for this job")).to_be_hidden()
     page.get_by_role("button", name="Change politeness.min-delay", exact=True).click()
     expect(lines).to_have_value('politeness.min-delay = "200ms"')
     # A setting with a line gets no second line.
