@@ -31,10 +31,10 @@ static PREPARATION: Mutex<State> = Mutex::new(State {
     compiling: None,
 });
 
-/// Whether the output is JSON.
+/// `true` if the output is JSON.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Whether a crawl has begun. It shows its own progress; plugins that are replaced during a crawl are not shown.
+/// `true` if a crawl has begun. It shows its own progress; plugins that are replaced during a crawl are not shown.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 struct State {

@@ -15,7 +15,7 @@ const WARCS_LISTED_MAX: usize = 5;
 /// Most plugins with errors that are listed.
 const FAULTY_PLUGINS_MAX: usize = 5;
 
-/// Whether a crawl that has ended can be resumed.
+/// Possibility to resume a crawl that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resumption {
     /// The same command resumes it.

@@ -67,7 +67,7 @@ pub struct LinkLosses {
     pub is_certain: bool,
 }
 
-/// Whether a sender can rely on the messages that NATS has stored.
+/// Reliability, for a sender, of the messages that NATS has stored.
 #[derive(Debug, Default)]
 struct Trust {
     /// `true` if nothing has happened since the last check by which NATS may have lost messages.

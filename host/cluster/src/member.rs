@@ -43,7 +43,7 @@ pub type MemberEvents = mpsc::UnboundedReceiver<MemberEvent>;
 /// State of the membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberStatus {
-    /// Whether the node can work.
+    /// Ability of the node to work.
     pub availability: Availability,
     /// `true` if another process renews a session under the name of this node. This one is not a member until the other is silent.
     pub has_rival: bool,

@@ -74,7 +74,7 @@ impl ClusterJob {
         })
     }
 
-    /// Whether a node has said that it is at rest.
+    /// Returns `true` if a node has recorded that it is at rest.
     ///
     /// # Errors
     /// NATS fails.
@@ -85,7 +85,7 @@ impl ClusterJob {
         Ok(work.is_some_and(|work| work.is_at_rest))
     }
 
-    /// Whether these nodes have finished the job.
+    /// Progress of these nodes towards the end of the job.
     ///
     /// # Errors
     /// NATS fails.

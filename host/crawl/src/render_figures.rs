@@ -202,7 +202,7 @@ impl PageRequestRefusals {
             status::BLOCKED if entry.annotations.iter().any(is_about_address) => {
                 &mut self.addresses
             }
-            // A plugin error of a filter refuses the request for now.
+            // After a plugin error of a filter, the request is refused.
             status::BLOCKED | status::BLOCKED_BY_CUSTOM_FILTER | status::RUNTIME => {
                 &mut self.filters
             }

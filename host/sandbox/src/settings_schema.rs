@@ -83,7 +83,7 @@ struct Walk<'s> {
     root: &'s Value,
     /// Measures by address; `None` while a measure is being taken.
     known: HashMap<*const Value, (&'s Value, Option<Measure>)>,
-    /// Whether traversing a schema for one value ends; `false` while it is being examined.
+    /// `true` if traversing a schema for one value ends; `false` while it is being examined.
     same: HashMap<*const Value, bool>,
     patterns: usize,
 }

@@ -52,7 +52,7 @@ struct Counts {
 /// Common properties of the disagreements of one class.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Disagreement {
-    /// Whether the lines are missing, or only we report them.
+    /// Kind of the difference: lines that only one of the two logs has.
     what: &'static str,
     class: String,
     hop: String,

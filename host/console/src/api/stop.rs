@@ -62,18 +62,18 @@ impl Daemon {
             // The order is withdrawn first, so that the job is neither started nor restarted if it dies while it stops.
             order = self.order_for(job, |orders| StopOrder::give(&directory, orders, is_shared))?;
         }
-        let tells_others = !order.is_given;
-        if tells_others {
+        let is_sent_first = !order.is_given;
+        if is_sent_first {
             // The process has locked the directory, so the stop is sent to the other nodes without it. If NATS does not accept the stop,
             // nothing has changed.
-            self.tell_stop(&directory, caller).await?;
+            self.send_stop(&directory, caller).await?;
             order = self.order_for(job, |orders| StopOrder::give(&directory, orders, false))?;
         }
-        let must_tell_others = is_shared && !tells_others;
+        let must_reach_others = is_shared && !is_sent_first;
         let result = match order.target {
-            StopTarget::Starting if tells_others => Some(STOPS_ON_ALL),
+            StopTarget::Starting if is_sent_first => Some(STOPS_ON_ALL),
             StopTarget::Starting => Some(STOPS),
-            _ if must_tell_others => None,
+            _ if must_reach_others => None,
             StopTarget::Waiting => Some("the job will not start"),
             StopTarget::Ended => Some(ENDED),
             StopTarget::Running => None,
@@ -93,7 +93,7 @@ impl Daemon {
         if order.withdrawn.is_none() || stopped.is_ok() {
             return stopped;
         }
-        if !must_tell_others && !is_reachable(&directory) {
+        if !must_reach_others && !is_reachable(&directory) {
             let result = ENDED.to_owned();
             return Ok(Json(Done { result }));
         }
@@ -102,7 +102,7 @@ impl Daemon {
     }
 
     /// Sends a stop to the other nodes of a shared job.
-    async fn tell_stop(&self, directory: &Path, caller: &Caller) -> Result<(), Problem> {
+    async fn send_stop(&self, directory: &Path, caller: &Caller) -> Result<(), Problem> {
         let permit = self.commands.permit().await?;
         let by = Author {
             user: caller.user.clone(),

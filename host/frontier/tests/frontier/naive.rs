@@ -1521,7 +1521,7 @@ impl Naive {
         }
     }
 
-    /// Whether no further URI of the queue may be in process.
+    /// Returns `true` if no further URI of the queue may be in process.
     fn is_full(&self, name: &str) -> bool {
         let mut busy = self.busy.iter().filter(|busy| busy.queue == name);
         let count = busy.clone().count();
@@ -1552,7 +1552,7 @@ impl Naive {
             .min()
     }
 
-    /// Whether its group waits, or has as many URIs in process as allowed.
+    /// Returns `true` if its group waits, or has as many URIs in process as allowed.
     fn stands_back(&self, name: &str, now: i64) -> bool {
         let group = self.group(name);
         let slot = group.map(|group| self.group_slot(&group));
