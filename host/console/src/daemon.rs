@@ -41,7 +41,7 @@ pub(crate) struct Daemon {
     /// Error of the last examination; `None` if it succeeded.
     pub jobs_problem: watch::Sender<Option<String>>,
     /// Notified when the supervisor must examine the jobs at once.
-    pub nudge: Notify,
+    pub supervisor_wake: Notify,
     /// `true` if the daemon is ending.
     pub closing: watch::Sender<bool>,
     /// The program that crawls.
@@ -81,7 +81,7 @@ impl Daemon {
             jobs_problem: watch::Sender::new(Some(
                 "the daemon has not read the jobs yet".to_owned(),
             )),
-            nudge: Notify::new(),
+            supervisor_wake: Notify::new(),
             closing: watch::Sender::new(false),
             program,
             began: Timestamp::now(),
@@ -133,7 +133,7 @@ impl Daemon {
         };
         let changed = change(&mut orders);
         let written = orders.write(&job);
-        self.nudge.notify_one();
+        self.supervisor_wake.notify_one();
         (changed, written)
     }
 

@@ -228,7 +228,7 @@ impl Folder {
         let files = [
             "plugins.json",
             "stacks.jsonl",
-            "course.json",
+            "process.json",
             "orders.json",
             "cluster.json",
             "cluster-commands.json",

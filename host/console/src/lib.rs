@@ -244,7 +244,7 @@ impl Console {
 }
 
 /// Returns `true` if a daemon supervises the jobs of a folder, so that their orders are carried out.
-pub fn is_seen_to(folder: &Path) -> bool {
+pub fn is_supervised(folder: &Path) -> bool {
     let file = folder.join(".opilio").join("lock");
     File::open(file)
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 
 use crate::clock::Clock;
 use crate::folder::Folder;
-use crate::is_seen_to;
+use crate::is_supervised;
 use crate::orders::Orders;
 use crate::process::{Alive, is_alive, may_be_on_its_way};
 use crate::window::{self, Window};
@@ -262,7 +262,7 @@ impl JobFiles {
         };
         let stamps = [
             stamp("job.json"),
-            stamp("course.json"),
+            stamp("process.json"),
             stamp("orders.json"),
             stamp("alerts.json"),
             stamp("cluster.json"),
@@ -282,7 +282,7 @@ impl JobFiles {
             *of_process = None;
             self.process_record = ProcessRecord::read(directory).unwrap_or_else(|source| {
                 *of_process = Some(format!(
-                    "course.json is damaged: {source}; remove it, then resume the job"
+                    "process.json is damaged: {source}; remove it, then resume the job"
                 ));
                 None
             });
@@ -530,7 +530,7 @@ pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
         .look()
         .await;
     let mut jobs: Vec<_> = jobs.into_values().map(|known| known.overview).collect();
-    if !is_seen_to(folder.path()) {
+    if !is_supervised(folder.path()) {
         // Without a daemon no job is started or restarted.
         let waiting = |job: &&mut JobOverview| job.state == JobState::Waiting;
         for job in jobs.iter_mut().filter(waiting) {

@@ -168,7 +168,7 @@ impl Supervisor {
             self.create_calendar_jobs(self.daemon.clock.now()).await;
             tokio::select! {
                 () = tokio::time::sleep(PERIOD) => {}
-                () = self.daemon.nudge.notified() => {}
+                () = self.daemon.supervisor_wake.notified() => {}
                 _ = closing.wait_for(|closing| *closing) => break,
             }
         }

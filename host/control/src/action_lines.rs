@@ -254,7 +254,7 @@ impl JobAdmin<'_> {
                 _ => taken += 1,
             }
         }
-        self.nudge();
+        self.wake_dispatcher();
         Ok(taken)
     }
 

@@ -76,7 +76,7 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
             }
             // One guard for all files, so that the crawl does not end between two files: the first may remove all URIs from the
             // queues, and the next may add some. If the crawl has ended, the files stay for the next start.
-            let Some(_guard) = running.live.hand() else {
+            let Some(_guard) = running.live.begin_queue_command() else {
                 return looked;
             };
             for path in stable {

@@ -187,9 +187,9 @@ impl<'a> JobAdmin<'a> {
     }
 
     /// Wakes the dispatcher, because other URIs may be issued now.
-    pub(super) fn nudge(&self) {
+    pub(super) fn wake_dispatcher(&self) {
         if let Some(running) = self.running {
-            running.live.nudge();
+            running.live.wake_dispatcher();
         }
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn explained(
     known: &Known,
 ) -> ExplainedUri {
     let record = subject(profile, asked, known.record.as_ref());
-    let at = match record.place {
+    let at = match record.state {
         opilio_frontier::UriState::Queued { due, .. } => due.max(asked.now),
         _ => asked.now,
     };

@@ -222,7 +222,7 @@ impl JobAdmin<'_> {
             let why = "not queued: the crawl has no URIs left and is ending; try again when its process has ended";
             ControlError::new(ErrorKind::State, why)
         };
-        running.live.hand().map(Some).ok_or_else(is_over)
+        running.live.begin_queue_command().map(Some).ok_or_else(is_over)
     }
 
     fn status(&self, respond: Respond<'_>) -> Result<String, ControlError> {
@@ -314,7 +314,7 @@ impl JobAdmin<'_> {
         let throttle = running.context.network.fetchers.base().throttle();
         throttle.allow(share.allowance());
         // A larger share may allow more fetches.
-        running.live.nudge();
+        running.live.wake_dispatcher();
         Ok(done(&format!("share: {share}"), respond))
     }
 
@@ -350,7 +350,7 @@ impl JobAdmin<'_> {
             }
             Err(problem) => return Err(problem.into()),
         }
-        self.nudge();
+        self.wake_dispatcher();
         let report = self.report(queue)?;
         Ok(done(&queue_sentence(&report), respond))
     }
@@ -374,7 +374,7 @@ impl JobAdmin<'_> {
             }))?;
             std::thread::sleep(PART_PAUSE);
         }
-        self.nudge();
+        self.wake_dispatcher();
         let result = format!(
             "{woken} of {examined} queues had too long a delay, and now wait as after one request"
         );
@@ -437,7 +437,7 @@ impl JobAdmin<'_> {
                 format!("{uri} cannot be queued: {refusal}"),
             ));
         }
-        self.nudge();
+        self.wake_dispatcher();
         let report = self.report(&queue)?;
         let result = format!("queued before other URIs; {}", queue_sentence(&report));
         Ok(done(&result, respond))
@@ -460,7 +460,7 @@ impl JobAdmin<'_> {
             return Err(ControlError::new(ErrorKind::State, format!("{uri} {why}")));
         }
         drop(frontier);
-        self.nudge();
+        self.wake_dispatcher();
         Ok(done(&format!("precedence set to {precedence}"), respond))
     }
 
@@ -469,7 +469,7 @@ impl JobAdmin<'_> {
             "without a process the floor is frontier.precedence-floor of its profile.toml",
         )?;
         self.frontier().set_precedence_floor(floor);
-        self.nudge();
+        self.wake_dispatcher();
         let result = match floor {
             Some(floor) => format!(
                 "floor set to {floor}: queues of this precedence or a higher number issue no URIs, and the crawl waits for them, until the floor changes or this process ends"

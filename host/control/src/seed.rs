@@ -42,7 +42,7 @@ impl JobAdmin<'_> {
         let source = seed.as_str();
         let is_meant = |record: &UriRecord| {
             let is_its_own = record.source.as_deref() == Some(source) || record.uri == source;
-            is_its_own && matches!(record.place, UriState::Queued { .. })
+            is_its_own && matches!(record.state, UriState::Queued { .. })
         };
         let swept = self.sweep_where(SweepAction::ForgetSole, "", &is_meant, by, respond)?;
         let mut result = format!(

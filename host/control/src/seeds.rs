@@ -126,7 +126,7 @@ impl JobAdmin<'_> {
             self.frontier()
                 .schedule(candidates.collect(), Timestamp::now())?;
         }
-        self.nudge();
+        self.wake_dispatcher();
         Ok(added)
     }
 
@@ -311,7 +311,7 @@ fn report(
         pages,
         visits: record.map_or(0, |record| record.visits),
         changed: history.iter().find(is_version).map(|past| past.at),
-        due: record.and_then(|record| match record.place {
+        due: record.and_then(|record| match record.state {
             UriState::Queued { due, .. } => Some(due),
             _ => None,
         }),

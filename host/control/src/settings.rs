@@ -426,7 +426,7 @@ impl JobAdmin<'_> {
             .context
             .put_in_force(Arc::new(profile), loaded)
             .map_err(|problem| ControlError::failure(&problem))?;
-        running.live.nudge();
+        running.live.wake_dispatcher();
         Ok(())
     }
 }

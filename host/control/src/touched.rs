@@ -83,7 +83,7 @@ impl JobAdmin<'_> {
                 if !sides.any(|(profile, number)| profile.override_matches(*number, &context)) {
                     continue;
                 }
-                let is_queued = matches!(record.place, UriState::Queued { .. });
+                let is_queued = matches!(record.state, UriState::Queued { .. });
                 found.matched += 1;
                 found.queued += u64::from(is_queued);
                 let differs = before.differs_for(by.after, &context);

@@ -111,7 +111,7 @@ impl JobAdmin<'_> {
             )
             .map_err(|problem| transfer_error(&problem))?;
             add(&mut total, report);
-            self.nudge();
+            self.wake_dispatcher();
             listened(respond(CommandResponse::Progress {
                 examined: brought,
                 meant: total.scheduled + total.included,

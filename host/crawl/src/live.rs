@@ -36,7 +36,7 @@ pub struct FetchInFlight {
 pub struct Live {
     state: Mutex<State>,
     /// Wakes the dispatcher after a change that affects it.
-    nudge: Notify,
+    dispatcher: Notify,
     /// Locked by a command while it changes settings.
     changing: Mutex<()>,
 }
@@ -130,7 +130,7 @@ impl Drop for QueueCommandGuard {
     fn drop(&mut self) {
         self.0.state().queue_commands -= 1;
         // The dispatcher may have decided on an older state of the queues.
-        self.0.nudge();
+        self.0.wake_dispatcher();
     }
 }
 
@@ -180,7 +180,7 @@ impl Live {
     /// Records that the settings of the profile have been applied to every queue. Retired queues may be active again.
     pub(crate) fn queues_resolved(&self) {
         self.state().are_queues_resolved = true;
-        self.nudge();
+        self.wake_dispatcher();
     }
 
     /// Returns `true` if the settings of the profile have been applied to every queue. Until then, the crawl does not end, even if
@@ -190,7 +190,7 @@ impl Live {
     }
 
     /// Returns a guard for a command that may change the queues; `None` if the crawl is over.
-    pub fn hand(self: &Arc<Self>) -> Option<QueueCommandGuard> {
+    pub fn begin_queue_command(self: &Arc<Self>) -> Option<QueueCommandGuard> {
         let mut state = self.state();
         if state.is_over {
             return None;
@@ -243,26 +243,26 @@ impl Live {
     }
 
     /// Wakes the dispatcher after a change that affects it.
-    pub fn nudge(&self) {
-        self.nudge.notify_one();
+    pub fn wake_dispatcher(&self) {
+        self.dispatcher.notify_one();
     }
 
-    /// Waits for a call of [`Self::nudge`].
-    pub(crate) async fn nudged(&self) {
-        self.nudge.notified().await;
+    /// Waits for a call of [`Self::wake_dispatcher`].
+    pub(crate) async fn dispatcher_woken(&self) {
+        self.dispatcher.notified().await;
     }
 
     /// Requests a pause, or the end of a pause. Returns `false` if it was requested already.
     pub fn pause(&self, is_pause_asked: bool) -> bool {
         let before = std::mem::replace(&mut self.state().is_pause_asked, is_pause_asked);
-        self.nudge();
+        self.wake_dispatcher();
         before != is_pause_asked
     }
 
     /// Requests a pause of all nodes of a shared crawl, or the end of this pause. A pause of this node alone is not changed.
     pub fn pause_everywhere(&self, is_paused: bool) {
         self.state().is_paused_everywhere = is_paused;
-        self.nudge();
+        self.wake_dispatcher();
     }
 
     /// Returns `true` if an operator has paused a crawl that several nodes share, on all of them.
@@ -404,7 +404,7 @@ impl Window {
 impl<'a> SlowFetch<'a> {
     fn new(live: &'a Live) -> Self {
         live.state().slow += 1;
-        live.nudge();
+        live.wake_dispatcher();
         SlowFetch(live)
     }
 }
@@ -443,19 +443,19 @@ mod tests {
     fn a_crawl_does_not_end_if_a_command_may_have_queued_uris() {
         let live = Arc::new(Live::default());
         // The command runs when the frontier is queried, and still after the answer.
-        let hand = live.hand().unwrap();
+        let command = live.begin_queue_command().unwrap();
         let before = live.queue_commands_if_idle();
         assert!(!live.is_over(before));
         // The command has ended before the answer.
-        drop(hand);
+        drop(command);
         assert!(!live.is_over(before));
         // The command begins and ends before the answer.
         let before = live.queue_commands_if_idle();
-        drop(live.hand());
+        drop(live.begin_queue_command());
         assert!(!live.is_over(before));
 
         assert!(live.is_over(live.queue_commands_if_idle()));
-        assert!(live.hand().is_none());
+        assert!(live.begin_queue_command().is_none());
     }
 
     /// Returns a ticket. Only frontiers make tickets.
@@ -500,7 +500,7 @@ mod tests {
         let (end, ended) = tokio::sync::oneshot::channel();
         let slow = flight.waiting(soon, ended);
         let watch = async {
-            live.nudged().await;
+            live.dispatcher_woken().await;
             assert_eq!(live.slow(), 1);
             end.send(()).unwrap();
         };

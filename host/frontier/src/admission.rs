@@ -253,7 +253,7 @@ fn raise(
     let now = instant::floor(change.now);
     let rank = change::rank(&record);
     let is_prerequisite = candidate.directive == Directive::Highest;
-    let is_faded = record.place == UriState::Faded;
+    let is_faded = record.state == UriState::Faded;
     let new_rank = match rank {
         Some(rank) => {
             let is_ready = change.is_ready(&record.queue, rank)?;
@@ -304,7 +304,7 @@ fn raise(
         }
         None if is_faded
             || candidate.force
-            || (is_prerequisite && record.place == UriState::Done) =>
+            || (is_prerequisite && record.state == UriState::Done) =>
         {
             change.counters.statistics.queued += 1;
             let arrival = change.counters.arrival();
@@ -333,7 +333,7 @@ fn raise(
     };
     record.attempts = 0;
     record.deferrals = 0;
-    record.place = change::place(rank);
+    record.state = change::state_of(rank);
     if is_faded && change.canonical(&record.canonical)?.is_none() {
         let value = keys::whole_canonical_value(key.as_bytes());
         change.put_canonical(record.canonical, value);
@@ -370,7 +370,7 @@ fn create(
     let record = UriRecord {
         // The key has the URI.
         uri: String::new(),
-        place: change::place(rank),
+        state: change::state_of(rank),
         canonical,
         owns_canonical: !is_known,
         ..UriRecord::of(candidate, change.now)

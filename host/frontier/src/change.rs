@@ -761,7 +761,7 @@ impl PlaceChange {
 
 /// The rank of a queued URI; `None` if it is not queued.
 pub(crate) fn rank(record: &UriRecord) -> Option<Rank> {
-    match record.place {
+    match record.state {
         UriState::Queued {
             directive,
             due,
@@ -776,8 +776,8 @@ pub(crate) fn rank(record: &UriRecord) -> Option<Rank> {
     }
 }
 
-/// The place that a rank describes.
-pub(crate) fn place(rank: Rank) -> UriState {
+/// The state that a rank describes.
+pub(crate) fn state_of(rank: Rank) -> UriState {
     UriState::Queued {
         directive: rank.directive,
         due: instant::timestamp(rank.due),

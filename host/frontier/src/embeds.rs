@@ -143,11 +143,11 @@ fn release(change: &mut Change<'_>, embed: &str) -> Result<(), FrontierError> {
     record.referrers = record.referrers.saturating_sub(1);
     let is_embed = record.hop_path.last() == Some(Hop::Embed) && !record.seed;
     let is_idle = !change.memory.is_record_busy(embed);
-    let is_queued = matches!(record.place, UriState::Queued { .. });
+    let is_queued = matches!(record.state, UriState::Queued { .. });
     if record.referrers == 0 && is_embed && is_idle && is_queued {
         change.take_queued(&record)?;
         change.count_dequeued();
-        record.place = UriState::Faded;
+        record.state = UriState::Faded;
         // The seen test no longer knows the embed, so that finding it again brings it back.
         if std::mem::take(&mut record.owns_canonical) {
             change.remove_canonical(record.canonical);

@@ -144,7 +144,7 @@ fn record() -> UriRecord {
         precedence: 7,
         cost: 8,
         discovered: second(1),
-        place: UriState::Queued {
+        state: UriState::Queued {
             directive: Directive::Medium,
             due: second(2),
             arrival: 300,

@@ -520,7 +520,7 @@ impl Frontier {
         swept.meant = meant.len() as u64;
         if action == SweepAction::Delete {
             let known = meant.iter().map(|(_, record)| record);
-            let known = known.filter(|record| record.place != UriState::Deleted);
+            let known = known.filter(|record| record.state != UriState::Deleted);
             swept.deleted = known.cloned().collect();
         }
         Ok((swept, meant))
@@ -620,19 +620,19 @@ fn remove(
     action: SweepAction,
 ) -> Result<(), FrontierError> {
     change.take_queued(&record)?;
-    if matches!(record.place, UriState::Queued { .. }) {
+    if matches!(record.state, UriState::Queued { .. }) {
         change.count_dequeued();
     }
     match action {
         SweepAction::Forget | SweepAction::ForgetSole => change.forget(key, record)?,
         SweepAction::Delete => {
-            if record.place == UriState::Faded && change.canonical(&record.canonical)?.is_none() {
+            if record.state == UriState::Faded && change.canonical(&record.canonical)?.is_none() {
                 // The seen test does not know a faded URI. A deleted URI must stay known.
                 let value = keys::whole_canonical_value(key.as_bytes());
                 change.put_canonical(record.canonical, value);
                 record.owns_canonical = true;
             }
-            record.place = UriState::Deleted;
+            record.state = UriState::Deleted;
             change.put(key, record);
         }
         SweepAction::Count => {}
@@ -644,7 +644,7 @@ fn remove(
 fn lacks_status(change: &mut Change<'_>, one: &ImportedUri) -> Result<bool, FrontierError> {
     let record = change.record(&one.candidate.uri.key())?;
     Ok(record.is_some_and(|record| {
-        let is_elsewhere = matches!(record.place, UriState::Queued { .. } | UriState::Done);
+        let is_elsewhere = matches!(record.state, UriState::Queued { .. } | UriState::Done);
         record.visits == 0
             && record.status == 0
             && record.last_outcome != LastOutcome::Open
@@ -682,13 +682,13 @@ fn include_one(change: &mut Change<'_>, known: ImportedUri) -> Result<(), Fronti
             due: instant::after(known.at, wait).max(instant::floor(change.now)),
             arrival: change.counters.arrival(),
         };
-        record.place = change::place(rank);
+        record.state = change::state_of(rank);
         change.put_queued(&record.queue, rank, &key)?;
     } else {
-        if matches!(record.place, UriState::Queued { .. }) {
+        if matches!(record.state, UriState::Queued { .. }) {
             change.count_dequeued();
         }
-        record.place = UriState::Done;
+        record.state = UriState::Done;
     }
     change.put(&key, record);
     Ok(())

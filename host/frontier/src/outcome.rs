@@ -72,7 +72,7 @@ impl Issue {
     /// Creates an issue that no frontier made, for questions to plugins about a URI that is not visited now. It is asked about at
     /// `now`, for a visit that is due then or was due before. No frontier accepts an outcome for it.
     pub fn unissued(uri: Uri, record: UriRecord, now: Timestamp) -> Issue {
-        let due = match record.place {
+        let due = match record.state {
             UriState::Queued { due, .. } => due.min(now),
             _ => now,
         };

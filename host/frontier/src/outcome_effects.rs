@@ -342,7 +342,7 @@ impl Completion<'_, '_> {
             arrival: self.change.counters.arrival(),
             ..self.rank
         };
-        self.record.place = change::place(behind);
+        self.record.state = change::state_of(behind);
         self.change.put_queued(queue, behind, record_key)?;
         self.change.put(record_key, self.record);
         Ok(())
@@ -418,11 +418,11 @@ impl Completion<'_, '_> {
                     due,
                     arrival,
                 };
-                record.place = change::place(rank);
+                record.state = change::state_of(rank);
                 self.change.put_waiting(queue, rank, record_key)?;
             }
             None => {
-                record.place = UriState::Done;
+                record.state = UriState::Done;
                 self.change.count_dequeued();
             }
         }
@@ -467,7 +467,7 @@ impl Completion<'_, '_> {
             arrival: self.change.counters.arrival(),
             ..self.rank
         };
-        self.record.place = change::place(rank);
+        self.record.state = change::state_of(rank);
         self.change.put_queued(queue, rank, record_key)?;
         self.change.put(record_key, self.record);
         Ok(Disposition::Waiting(instant::timestamp(due)))

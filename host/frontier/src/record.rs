@@ -46,8 +46,8 @@ pub struct UriRecord {
     /// Time at which it was first scheduled.
     #[serde(with = "instant::serialised")]
     pub discovered: Timestamp,
-    /// Its place: in a queue or outside.
-    pub place: UriState,
+    /// Whether it is queued, with the time from which it may be fetched, or why it is not.
+    pub state: UriState,
     /// Result of its last completed visit.
     pub last_outcome: LastOutcome,
     /// Fetch status of its last completed visit or attempt; 0 before.
@@ -107,7 +107,7 @@ pub struct UriRecord {
 
 impl UriRecord {
     /// Creates the record of a candidate that is found at `now`. The record is in no queue and in no store: tools use it to call
-    /// plugins about a URI, and the frontier adds its place.
+    /// plugins about a URI, and the frontier sets its state.
     pub fn of(candidate: Candidate, now: Timestamp) -> UriRecord {
         let mut context = candidate.context;
         context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));
@@ -123,7 +123,7 @@ impl UriRecord {
             precedence: candidate.precedence,
             cost: candidate.cost,
             discovered: now,
-            place: UriState::Done,
+            state: UriState::Done,
             last_outcome: LastOutcome::Open,
             status: 0,
             attempts: 0,
@@ -180,7 +180,7 @@ pub(crate) fn is_free(uri: &str) -> bool {
 /// Key of a canonical form, see [`crate::keys::canonical`].
 pub(crate) type CanonicalKey = [u8; 16];
 
-/// The place of a URI.
+/// Whether a URI is queued, and why not otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UriState {
     /// In its queue: among the ready URIs, or among those that wait until `due`. A URI in process stays where it was until it is

@@ -437,7 +437,7 @@ impl fmt::Display for UriFacts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let record = &self.record;
         let last = record.history.first().map(|past| past.at);
-        match record.place {
+        match record.state {
             _ if self.in_process => write!(formatter, "being fetched")?,
             UriState::Queued { due, .. } if !self.is_ready && record.attempts > 0 => {
                 write!(formatter, "retry at {due:.0}")?;

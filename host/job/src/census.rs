@@ -205,7 +205,7 @@ impl PageCount {
         if record.hop_path.last() == Some(Hop::Prerequisite) {
             return;
         }
-        let UriState::Queued { due, .. } = record.place else {
+        let UriState::Queued { due, .. } = record.state else {
             return;
         };
         let census = &mut self.census;

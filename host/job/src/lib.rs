@@ -3,7 +3,7 @@
 //! ```text
 //! JOB/job.json, profile.toml, seeds.txt   directory   what the job began with, its lock, copies of it
 //! JOB/layers.json, changes/               changes     settings changed since; profile puts all together
-//! JOB/history.jsonl, course.json          history, process_record, job_state
+//! JOB/history.jsonl, process.json         history, process_record, job_state
 //! JOB/handed-over.jsonl                   handover
 //! JOB/logs/                               crawl_log, logs, ledger, breakdown
 //! ```

@@ -1,4 +1,4 @@
-//! `course.json` in a job's directory: the state of the job's last process, for programs that list many jobs without opening them.
+//! `process.json` in a job's directory: the state of the job's last process, for programs that list many jobs without opening them.
 //!
 //! It is written when a process begins, at growing intervals of up to half a minute, and when the process ends. A killed process
 //! leaves the file without an end, which marks the crash.
@@ -17,7 +17,7 @@ use crate::End;
 use crate::text_file::write_text;
 
 /// The file, in the job's directory.
-pub const FILE: &str = "course.json";
+pub const FILE: &str = "process.json";
 
 /// Progress of the last process of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

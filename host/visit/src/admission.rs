@@ -135,7 +135,7 @@ impl Pipeline {
     /// Calls the scope filters on the URI. Passes the answer of each filter, with its index in the stack, to `report`. Blocks.
     pub fn judge_scope(&self, report: impl FnMut(usize, FilterPart<'_>)) -> ScopeJudgement {
         let (stack, candidates) = (&self.stacks.scope, self.candidates(None));
-        scope::judge_and_tell(stack, &Stage::Scope, &candidates, false, report)
+        scope::judge_and_report(stack, &Stage::Scope, &candidates, false, report)
     }
 
     /// Calls the pre-fetch filters on the URI, whose host has `address`. Passes the answer of each filter, with its index in the
@@ -146,7 +146,7 @@ impl Pipeline {
         report: impl FnMut(usize, FilterPart<'_>),
     ) -> ScopeJudgement {
         let (stack, candidates) = (&self.stacks.pre_fetch, self.candidates(address));
-        scope::judge_and_tell(stack, &Stage::PreFetch, &candidates, true, report)
+        scope::judge_and_report(stack, &Stage::PreFetch, &candidates, true, report)
     }
 
     /// Returns the URI as the sole candidate.

@@ -65,12 +65,12 @@ pub fn judge(
     candidates: &Candidates,
     accepts: bool,
 ) -> ScopeJudgement {
-    judge_and_tell(stack, stage, candidates, accepts, |_, _| {})
+    judge_and_report(stack, stage, candidates, accepts, |_, _| {})
 }
 
 /// Calls the stack as [`judge`] does, and passes the answer of each filter, with its index in the stack, to `report`: for each
 /// candidate, in order.
-pub fn judge_and_tell(
+pub fn judge_and_report(
     stack: &[Staged],
     stage: &Stage,
     candidates: &Candidates,

@@ -57,7 +57,7 @@ file = "closed.txt"
 """
 
 # The files that a stopped job needs in order to be listed. A thousand copies of a frontier would be too large.
-JOB_FILES = ["job.json", "profile.toml", "seeds.txt", "orders.json", "course.json"]
+JOB_FILES = ["job.json", "profile.toml", "seeds.txt", "orders.json", "process.json"]
 
 
 class Daemon:

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
-use opilio_console::{JobsFolderError, is_seen_to};
+use opilio_console::{JobsFolderError, is_supervised};
 use opilio_control::{Author, Checkpoint, KeptCheckpoint};
 
 use super::lifecycle::existing;
@@ -109,7 +109,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
     }
     let job = args.job.display();
     let folder = std::path::absolute(&args.job)?;
-    let is_seen_to = folder.parent().is_some_and(is_seen_to);
+    let is_supervised = folder.parent().is_some_and(is_supervised);
     let at = made.made.strftime("%Y-%m-%d %H:%M:%S UTC");
     match args.in_place {
         true => terminal::outln!(
@@ -118,7 +118,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
             made.uris,
         ),
         false => {
-            let resume = match is_seen_to {
+            let resume = match is_supervised {
                 true => format!("opilio job start {job}"),
                 false => format!("opilio crawl {job}"),
             };

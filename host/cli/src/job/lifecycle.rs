@@ -10,7 +10,7 @@ use clap::Args;
 use jiff::Timestamp;
 use opilio_console::{
     Folder, JobOverview, JobsFolderError, NewJob, Orders, PROCESS_LOG, begin, glance, is_awaited,
-    is_on_its_way, is_seen_to, last_words,
+    is_on_its_way, is_supervised, last_words,
 };
 use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{CrawlError, JobPart, JobState, ProcessEndKind, ProcessRecord};
@@ -233,7 +233,7 @@ pub(crate) fn resume(target: &JobTarget) -> Result<u8> {
     }
     let job = std::path::absolute(&target.job)?;
     let is_closed = wanted(&job).is_some_and(|orders| orders.window_closed);
-    if is_closed && job.parent().is_some_and(is_seen_to) {
+    if is_closed && job.parent().is_some_and(is_supervised) {
         bail!("the crawl window of the job is closed; the job resumes when the window opens");
     }
     let code = ask(target, Command::Resume)?;
@@ -279,7 +279,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
     let target = &args.target;
     let job = std::path::absolute(&target.job)?;
     let is_pending = wanted(&job).is_some_and(|orders| orders.stop_pending);
-    let has_daemon = job.parent().is_some_and(is_seen_to);
+    let has_daemon = job.parent().is_some_and(is_supervised);
     if is_pending && has_daemon && !opilio_control::is_reachable(&job) {
         let result = "the job stops as soon as its process accepts commands";
         return print_done(target, "stop", result);
@@ -383,7 +383,7 @@ fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
             job.display()
         );
     }
-    if is_seen_to(folder.path()) {
+    if is_supervised(folder.path()) {
         let _held = Orders::hold(&job);
         order(&Orders::new(true, &user()), &job)?;
         let words = "the daemon starts the job as soon as a place among the concurrent crawls is free and its crawl window, if any, is open";

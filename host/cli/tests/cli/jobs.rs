@@ -346,7 +346,7 @@ fn unreadable_profiles_and_jobs_are_reported_with_a_remedy() {
     let profile = home.path().join("jobs/faulty/profile.toml");
     let text = fs::read_to_string(&profile).unwrap();
     fs::write(&profile, format!("{text}\nbad = [\n")).unwrap();
-    home.file("jobs/torn/course.json", "{");
+    home.file("jobs/torn/process.json", "{");
     home.file("opilio.toml", "profiles = \"profiles\"\n");
     fs::create_dir_all(home.path().join("profiles/dir.toml")).unwrap();
     let bytes = b"name = \"bin\"\n# \xff\n";
@@ -375,7 +375,7 @@ fn unreadable_profiles_and_jobs_are_reported_with_a_remedy() {
     assert!(!home.path().join("jobs/c1").exists());
     let refused = daemon.post("/jobs/torn/start", None, 409);
     let detail = refused["detail"].as_str().unwrap();
-    assert!(detail.contains("course.json is damaged: "), "{detail}");
+    assert!(detail.contains("process.json is damaged: "), "{detail}");
     assert!(detail.contains("remove it"), "{detail}");
 }
 

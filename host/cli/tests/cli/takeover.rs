@@ -518,7 +518,7 @@ async fn a_stop_by_the_api_while_the_process_starts_reaches_all_nodes() {
     };
     // A job without a record of an earlier process can be started while its lock is held. The process of the job then waits for the
     // lock, and accepts no commands.
-    std::fs::remove_file(job.join("course.json")).unwrap();
+    std::fs::remove_file(job.join("process.json")).unwrap();
     let lock = std::fs::File::open(job.join("lock")).unwrap();
     lock.lock().unwrap();
     let daemon = Daemon::start(&one.home, &["--no-auth"]);

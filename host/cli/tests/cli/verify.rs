@@ -163,7 +163,7 @@ async fn the_next_start_writes_lines_that_a_kill_has_lost_and_no_line_twice() {
     home.run(&again).code(0);
     assert_eq!(verify(&home, false, 1), ["line-missing"]);
     // Makes the job look as if its process had been killed.
-    let file = home.job().join("course.json");
+    let file = home.job().join("process.json");
     let process_record = fs::read_to_string(&file).unwrap();
     let mut process_record: Value = process_record.parse().unwrap();
     process_record["ended"] = Value::Null;

@@ -101,7 +101,7 @@ impl Daemon {
         Ok(made)
     }
 
-    /// Waits until the daemon's information on a job is as new as the job's `course.json`.
+    /// Waits until the daemon's information on a job is as new as the job's `process.json`.
     async fn wait_for_process_record(&self, job: &str) -> Result<(), Problem> {
         let directory = self.directory(job)?;
         let Some(written) = ProcessRecord::read(&directory).ok().flatten() else {
@@ -119,7 +119,7 @@ impl Daemon {
             if at >= Some(written.at) {
                 return Ok(());
             }
-            self.nudge.notify_one();
+            self.supervisor_wake.notify_one();
             if jobs.changed().await.is_err() {
                 return Err(Problem::failure("the daemon is ending"));
             }

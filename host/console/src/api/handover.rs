@@ -106,7 +106,7 @@ pub(crate) async fn begin(
             tracing::warn!(job, "hand-over: {problem}");
         }
         daemon.file_tasks.end(&job, ended.err());
-        daemon.nudge.notify_one();
+        daemon.supervisor_wake.notify_one();
     });
     let result = "the hand-over has begun".to_owned();
     Ok((StatusCode::ACCEPTED, Json(Done { result })))

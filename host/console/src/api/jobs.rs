@@ -299,7 +299,7 @@ pub(crate) async fn delete(
     })
     .await?;
     daemon.file_tasks.forget(&deleted);
-    daemon.nudge.notify_one();
+    daemon.supervisor_wake.notify_one();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -313,7 +313,7 @@ pub(crate) async fn copy(
 ) -> Result<impl IntoResponse, Problem> {
     let (folder, wanted) = (daemon.folder.clone(), name.clone());
     blocking(move || folder.copy(&job, &wanted).map_err(Problem::from)).await?;
-    daemon.nudge.notify_one();
+    daemon.supervisor_wake.notify_one();
     Ok(created(name, Vec::new()))
 }
 
@@ -488,7 +488,7 @@ impl Daemon {
             if let Some(known) = jobs.borrow_and_update().get(job) {
                 return Ok(known.clone());
             }
-            self.nudge.notify_one();
+            self.supervisor_wake.notify_one();
             if jobs.changed().await.is_err() {
                 return Err(Problem::failure("the daemon is ending"));
             }

@@ -151,7 +151,7 @@ pub(super) async fn act(
         let copied = daemon.clone();
         let wanted = to.clone();
         blocking(move || copied.copy_case(&case, &wanted, as_profile)).await?;
-        daemon.nudge.notify_one();
+        daemon.supervisor_wake.notify_one();
         return Ok(see_other(format!("{url}/job/{to}")));
     }
     match asked.action.as_deref() {
@@ -233,7 +233,7 @@ impl Daemon {
             made
         })
         .await?;
-        self.nudge.notify_one();
+        self.supervisor_wake.notify_one();
         Ok(())
     }
 
@@ -416,7 +416,7 @@ impl Daemon {
             }
         })
         .await?;
-        self.nudge.notify_one();
+        self.supervisor_wake.notify_one();
         Ok(())
     }
 
@@ -453,7 +453,7 @@ impl Daemon {
             if state.is_some_and(&is_so) {
                 return Ok(());
             }
-            self.nudge.notify_one();
+            self.supervisor_wake.notify_one();
             if jobs.changed().await.is_err() {
                 return Err(Problem::failure("the daemon is ending"));
             }

@@ -157,7 +157,7 @@ impl JobAdmin<'_> {
 
     fn process_record(&self) -> Result<Option<ProcessRecord>, ControlError> {
         ProcessRecord::read(self.job)
-            .map_err(|problem| ControlError::file(&self.job.join("course.json"), &problem))
+            .map_err(|problem| ControlError::file(&self.job.join("process.json"), &problem))
     }
 
     /// Writes the seeds. Seeds that were not crawled come first, because readers look for those.

@@ -197,7 +197,7 @@ async fn note_process_record(
             process_record.goes_on(&job, statistics)
         });
         if let Ok(Err(problem)) = noted.await {
-            tracing::warn!("cannot write course.json: {problem}");
+            tracing::warn!("cannot write process.json: {problem}");
         }
     }
 }

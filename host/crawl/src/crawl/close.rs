@@ -159,7 +159,7 @@ impl Crawl {
             .unwrap_or_else(PoisonError::into_inner);
         let statistics = self.context.frontier().statistics();
         if let Err(problem) = process_record.end(self.job.directory(), statistics, &end) {
-            tracing::error!("cannot write course.json: {problem}");
+            tracing::error!("cannot write process.json: {problem}");
         }
         drop(process_record);
         // There may be a million seeds, and a system that shuts down kills the process after a short time.

@@ -118,7 +118,7 @@ impl Crawl {
                 Some(done) = at_work.join_next() => halted = halted.or(returned(done, &mut workers)),
                 () = tokio::time::sleep(pause.min(PAUSE_MAX).min(self.time_left())) => {}
                 _ = stop.changed() => {}
-                () = self.live.nudged() => {}
+                () = self.live.dispatcher_woken() => {}
             }
         };
         let by_limit = self.time_left().saturating_add(TIME_LIMIT_GRACE);

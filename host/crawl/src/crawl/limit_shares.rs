@@ -68,7 +68,7 @@ pub(super) async fn keep_updated(context: Arc<CrawlContext>, mut ended: watch::R
             let updated = shared.update_shares(membership.job(), own, &limits);
             let updated = tokio::time::timeout(NATS_TIME_MAX, updated).await;
             if let Ok(Ok(true)) = updated {
-                context.live.nudge();
+                context.live.wake_dispatcher();
             }
             if let (Ok(Err(problem)), false) = (&updated, is_failing) {
                 let problem = opilio_stacks::chain(problem);

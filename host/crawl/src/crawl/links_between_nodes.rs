@@ -102,7 +102,7 @@ async fn until_taken_over(context: &CrawlContext, membership: &JobMembership, st
             }
             confirmed => {
                 if confirmed.is_ok() && failing {
-                    context.live.nudge();
+                    context.live.wake_dispatcher();
                 }
                 let what = "the node of this part is unknown";
                 note_failure(what, &mut failing, confirmed.map_err(LinkError::from));
@@ -261,7 +261,7 @@ async fn read_inbox(context: &CrawlContext, membership: &JobMembership) -> Resul
         membership.report_rest(&mut known_rest, false).await?;
         schedule(context, candidates).await?;
         membership.deliver(place);
-        context.live.nudge();
+        context.live.wake_dispatcher();
         if !can_move {
             reader.acknowledge(place).await?;
         }
@@ -359,7 +359,7 @@ async fn find_end(context: &CrawlContext, membership: &JobMembership) {
         let waits_for = match &progress {
             Ok(Some(JobProgress::Finished)) if is_settled => {
                 membership.finish();
-                context.live.nudge();
+                context.live.wake_dispatcher();
                 None
             }
             Ok(Some(JobProgress::NodesAtWork(nodes))) => {
@@ -435,7 +435,7 @@ async fn watch_session(context: &CrawlContext, membership: &JobMembership) {
         known = now;
         context.job_log.crawl("cluster", state_message(now));
         change_alert(context, now);
-        context.live.nudge();
+        context.live.wake_dispatcher();
     }
     std::future::pending().await
 }

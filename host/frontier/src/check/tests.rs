@@ -442,7 +442,7 @@ fn a_faded_uri_needs_no_canonical_form() {
     check(
         |store| {
             let faded = UriRecord {
-                place: UriState::Faded,
+                state: UriState::Faded,
                 owns_canonical: false,
                 ..record(store, READY)
             };

@@ -111,7 +111,7 @@ fn check(dir: &Path, scheduled: &BTreeSet<String>, finished: &BTreeSet<String>) 
     }
     for text in finished {
         assert_eq!(
-            (records[text].visits, records[text].place),
+            (records[text].visits, records[text].state),
             (1, UriState::Done),
             "{text}"
         );
@@ -119,7 +119,7 @@ fn check(dir: &Path, scheduled: &BTreeSet<String>, finished: &BTreeSet<String>) 
     let statistics = frontier.statistics();
     let queued = records
         .values()
-        .filter(|record| record.place != UriState::Done)
+        .filter(|record| record.state != UriState::Done)
         .count();
     let succeeded = records
         .values()

@@ -15,7 +15,7 @@ use opilio_frontier::{
 use proptest::{prelude::*, sample::select, strategy::Strategy as _, test_runner::TestRunner};
 
 use crate::{
-    naive::{Naive, NaiveNext, Place, resolver, seconds, server},
+    naive::{Naive, NaiveNext, NaiveState, resolver, seconds, server},
     site::{Site, at, candidate, config, secs, uri},
 };
 
@@ -833,17 +833,17 @@ impl Pair {
             (&known.kept, known.failures),
             "{text}"
         );
-        match (record.place, known.place) {
+        match (record.state, known.state) {
             (
                 UriState::Queued { directive, due, .. },
-                Place::Ready(rank) | Place::Waiting(rank),
+                NaiveState::Ready(rank) | NaiveState::Waiting(rank),
             ) => {
                 assert_eq!((directive, due), (rank.directive, at(rank.due)), "{text}");
             }
-            (UriState::Done, Place::Done)
-            | (UriState::Deleted, Place::Deleted)
-            | (UriState::Faded, Place::Faded) => {}
-            places => panic!("{text}: {places:?}"),
+            (UriState::Done, NaiveState::Done)
+            | (UriState::Deleted, NaiveState::Deleted)
+            | (UriState::Faded, NaiveState::Faded) => {}
+            states => panic!("{text}: {states:?}"),
         }
     }
 

@@ -62,7 +62,7 @@ pub(crate) struct Known {
     pub(crate) precedence: u8,
     pub(crate) cost: u8,
     pub(crate) seed: bool,
-    pub(crate) place: Place,
+    pub(crate) state: NaiveState,
     pub(crate) attempts: u32,
     pub(crate) deferrals: u32,
     pub(crate) visits: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Known {
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum NaiveState {
     Ready(Rank),
     Waiting(Rank),
     Done,
@@ -234,15 +234,15 @@ impl Naive {
             .iter()
             .filter(|(_, uri)| uri.queue == queue)
             .filter_map(|(text, uri)| {
-                let order = match uri.place {
-                    Place::Ready(rank) => (
+                let order = match uri.state {
+                    NaiveState::Ready(rank) => (
                         false,
                         Reverse(rank.directive),
                         uri.precedence,
                         rank.due,
                         rank.arrival,
                     ),
-                    Place::Waiting(rank) => {
+                    NaiveState::Waiting(rank) => {
                         (true, Reverse(Directive::Normal), 0, rank.due, rank.arrival)
                     }
                     _ => return None,
@@ -255,15 +255,15 @@ impl Naive {
     }
 
     pub(crate) fn counts(&self, queue: &str) -> (u64, u64) {
-        let of = |is_counted: fn(&Place) -> bool| {
+        let of = |is_counted: fn(&NaiveState) -> bool| {
             self.uris
                 .values()
-                .filter(|uri| uri.queue == queue && is_counted(&uri.place))
+                .filter(|uri| uri.queue == queue && is_counted(&uri.state))
                 .count() as u64
         };
         (
-            of(|place| matches!(place, Place::Ready(_))),
-            of(|place| matches!(place, Place::Waiting(_))),
+            of(|state| matches!(state, NaiveState::Ready(_))),
+            of(|state| matches!(state, NaiveState::Waiting(_))),
         )
     }
 
@@ -419,12 +419,12 @@ impl Naive {
         let moves =
             uri.rank().is_some() && matches!(origin, Origin::NeededBy(queue) if queue != uri.queue);
         let signal = candidate.due.map(|due| seconds(due).max(now));
-        let (rank, directive, due) = match uri.place {
-            Place::Ready(rank) => {
+        let (rank, directive, due) = match uri.state {
+            NaiveState::Ready(rank) => {
                 let directive = rank.directive.max(candidate.directive);
                 (Some(rank), directive, rank.due)
             }
-            Place::Waiting(rank) => {
+            NaiveState::Waiting(rank) => {
                 // A forced or urgent candidate ends a wait, and so does an embed of a page that has changed.
                 let is_pulled =
                     candidate.directive > rank.directive && candidate.directive >= Directive::High;
@@ -440,12 +440,12 @@ impl Naive {
                 };
                 (Some(rank), directive, due)
             }
-            Place::Faded => (None, candidate.directive, signal.unwrap_or(now)),
-            Place::Done if candidate.force || candidate.directive == Directive::Highest => {
+            NaiveState::Faded => (None, candidate.directive, signal.unwrap_or(now)),
+            NaiveState::Done if candidate.force || candidate.directive == Directive::Highest => {
                 (None, candidate.directive, now)
             }
-            Place::Deleted if candidate.force => (None, candidate.directive, now),
-            Place::Done | Place::Deleted => return ScheduleResult::Known,
+            NaiveState::Deleted if candidate.force => (None, candidate.directive, now),
+            NaiveState::Done | NaiveState::Deleted => return ScheduleResult::Known,
         };
         if let Some(rank) = rank
             && (rank.directive, rank.due) == (directive, due)
@@ -461,7 +461,7 @@ impl Naive {
             Some(rank) => rank.arrival,
             None => self.tick(),
         };
-        if uri.place == Place::Faded {
+        if uri.state == NaiveState::Faded {
             let holder = self.canonicals.entry(uri.canonical.clone());
             holder.or_insert_with(|| known.clone());
         }
@@ -473,7 +473,7 @@ impl Naive {
         }
         uri.attempts = 0;
         uri.deferrals = 0;
-        uri.place = place(
+        uri.state = state_of(
             Rank {
                 directive,
                 due,
@@ -507,7 +507,7 @@ impl Naive {
                 precedence: candidate.precedence,
                 cost: candidate.cost,
                 seed: candidate.seed,
-                place: place(rank, now),
+                state: state_of(rank, now),
                 attempts: 0,
                 deferrals: 0,
                 visits: 0,
@@ -548,15 +548,15 @@ impl Naive {
             let uri = self.uris.get_mut(&exact).unwrap();
             uri.status = one.status;
             uri.last_outcome = one.last_outcome;
-            uri.place = if uri.strategy.revisits() {
+            uri.state = if uri.strategy.revisits() {
                 let rank = Rank {
                     directive: Directive::Normal,
                     due: (seconds(one.at) + wait).max(now),
                     arrival,
                 };
-                place(rank, now)
+                state_of(rank, now)
             } else {
-                Place::Done
+                NaiveState::Done
             };
             answers.push(ScheduleResult::New);
         }
@@ -622,10 +622,10 @@ impl Naive {
     fn issue_from(&mut self, name: &str, now: i64) -> Option<NaiveNext> {
         let before = (self.queues[name].precedence, self.queues[name].order_key);
         for uri in self.uris.values_mut().filter(|uri| uri.queue == name) {
-            if let Place::Waiting(rank) = uri.place
+            if let NaiveState::Waiting(rank) = uri.state
                 && rank.due <= now
             {
-                uri.place = Place::Ready(rank);
+                uri.state = NaiveState::Ready(rank);
             }
         }
         self.touch(name, false);
@@ -639,7 +639,7 @@ impl Naive {
             .find(|text| !self.is_busy(text))
             .unwrap();
         let uri = self.uris[&text].clone();
-        let Place::Ready(rank) = uri.place else {
+        let NaiveState::Ready(rank) = uri.state else {
             panic!("{text} is not ready, although {name} may issue")
         };
         let (tallies, over_quota) = match self.admittance(name, &text) {
@@ -742,7 +742,7 @@ impl Naive {
         self.touch(&name, true);
         self.pay(&busy, outcome, now);
         let mut uri = self.uris[text].clone();
-        let Place::Ready(rank) = uri.place else {
+        let NaiveState::Ready(rank) = uri.state else {
             panic!("{text} was not ready")
         };
         let mut scheduled = Vec::new();
@@ -1076,7 +1076,7 @@ impl Naive {
         };
         let is_embed = uri.hop_path.last() == Some(Hop::Embed) && !uri.seed;
         if referrers == 0 && is_embed && !is_busy && uri.rank().is_some() {
-            uri.place = Place::Faded;
+            uri.state = NaiveState::Faded;
             let (canonical, queue) = (uri.canonical.clone(), uri.queue.clone());
             self.withdraw_form(&canonical, &text);
             self.counted.faded += 1;
@@ -1140,8 +1140,8 @@ impl Naive {
         let uri = self.uris.get_mut(&busy.text).unwrap();
         uri.attempts = 0;
         uri.deferrals = 0;
-        uri.place = due.map_or(Place::Done, |due| {
-            Place::Waiting(Rank {
+        uri.state = due.map_or(NaiveState::Done, |due| {
+            NaiveState::Waiting(Rank {
                 directive: Directive::Normal,
                 due,
                 arrival,
@@ -1153,13 +1153,13 @@ impl Naive {
     fn put_behind(&mut self, text: &str, due: i64, now: i64) {
         let arrival = self.tick();
         let uri = self.uris.get_mut(text).unwrap();
-        if let Place::Ready(rank) = uri.place {
+        if let NaiveState::Ready(rank) = uri.state {
             let rank = Rank {
                 due: rank.due.max(due),
                 arrival,
                 ..rank
             };
-            uri.place = place(rank, now);
+            uri.state = state_of(rank, now);
         }
     }
 
@@ -1266,11 +1266,11 @@ impl Naive {
         }
         if action == SweepAction::Delete {
             let uri = self.uris.get_mut(text).unwrap();
-            if uri.place == Place::Faded {
+            if uri.state == NaiveState::Faded {
                 let canonical = self.canonicals.entry(uri.canonical.clone());
                 canonical.or_insert_with(|| text.to_owned());
             }
-            uri.place = Place::Deleted;
+            uri.state = NaiveState::Deleted;
         } else {
             self.forget(text);
         }
@@ -1476,8 +1476,8 @@ impl Naive {
             .uris
             .values()
             .filter(|uri| uri.queue == name)
-            .filter_map(|uri| match uri.place {
-                Place::Waiting(rank) => Some(rank.due),
+            .filter_map(|uri| match uri.state {
+                NaiveState::Waiting(rank) => Some(rank.due),
                 _ => None,
             })
             .min();
@@ -1494,7 +1494,7 @@ impl Naive {
             PrecedencePolicy::HighestUri => self
                 .uris
                 .values()
-                .filter(|uri| uri.queue == name && matches!(uri.place, Place::Ready(_)))
+                .filter(|uri| uri.queue == name && matches!(uri.state, NaiveState::Ready(_)))
                 .map(|uri| u64::from(uri.precedence))
                 .min()
                 .unwrap_or(0),
@@ -1599,9 +1599,9 @@ impl Queue {
 
 impl Known {
     pub(crate) fn rank(&self) -> Option<Rank> {
-        match self.place {
-            Place::Ready(rank) | Place::Waiting(rank) => Some(rank),
-            Place::Done | Place::Deleted | Place::Faded => None,
+        match self.state {
+            NaiveState::Ready(rank) | NaiveState::Waiting(rank) => Some(rank),
+            NaiveState::Done | NaiveState::Deleted | NaiveState::Faded => None,
         }
     }
 }
@@ -1628,11 +1628,11 @@ fn slot_ready_at(slots: &[i64], slot: usize, valence: usize) -> i64 {
     shared.copied().max().unwrap_or(LONG_AGO)
 }
 
-fn place(rank: Rank, now: i64) -> Place {
+fn state_of(rank: Rank, now: i64) -> NaiveState {
     if rank.due > now {
-        Place::Waiting(rank)
+        NaiveState::Waiting(rank)
     } else {
-        Place::Ready(rank)
+        NaiveState::Ready(rank)
     }
 }
 

@@ -358,7 +358,7 @@ fn imported_uris_are_not_fetched_again_and_do_not_change_known_uris() {
     assert_eq!(answers.unwrap(), [new, new, ScheduleResult::Known, new]);
     let record = site.frontier().record(&uri("http://a.org/once")).unwrap();
     let record = record.unwrap();
-    assert_eq!((record.place, record.status), (UriState::Done, 200));
+    assert_eq!((record.state, record.status), (UriState::Done, 200));
     assert_eq!(record.digests.payload, Some([7; 20]));
     site.visit(0, "http://b.org/1");
     site.visit(2, "http://b.org/2");

@@ -70,9 +70,9 @@ fn an_embed_of_another_site_fades_and_is_queued_again_when_it_is_linked() {
         let embed = site.issue(1, text);
         site.finish(&embed, success(ZERO, Some(secs(100_000)), vec![]), 1);
     }
-    let place = |site: &mut Site, text| {
+    let state_of = |site: &mut Site, text| {
         let record = site.frontier().record(&uri(text)).unwrap();
-        record.unwrap().place
+        record.unwrap().state
     };
     // A visit that finds the embed restarts the count.
     for (round, embeds) in [&[][..], &[], &[EMBED], &[], &[]].into_iter().enumerate() {
@@ -83,13 +83,13 @@ fn an_embed_of_another_site_fades_and_is_queued_again_when_it_is_linked() {
             let embed = site.issue(second, EMBED);
             site.finish(&embed, success(ZERO, Some(secs(100_000)), vec![]), second);
         }
-        assert_ne!(place(&mut site, EMBED), UriState::Faded, "{second}");
+        assert_ne!(state_of(&mut site, EMBED), UriState::Faded, "{second}");
     }
     show(&mut site, 600, &[]);
-    assert_eq!(place(&mut site, EMBED), UriState::Faded);
+    assert_eq!(state_of(&mut site, EMBED), UriState::Faded);
     assert_eq!(site.frontier().statistics().faded, 1);
     // Embeds of the same site do not fade.
-    assert_ne!(place(&mut site, "http://www.a.org/own"), UriState::Faded);
+    assert_ne!(state_of(&mut site, "http://www.a.org/own"), UriState::Faded);
     // One link on any page is enough.
     let scheduled = site.schedule(vec![revisited(EMBED, "L")], 650);
     assert!(
@@ -109,13 +109,13 @@ fn a_faded_embed_that_is_deleted_stays_known() {
     for second in [100, 200, 300] {
         show(&mut site, second, &[]);
     }
-    let place = |site: &mut Site| {
+    let state_of = |site: &mut Site| {
         let record = site.frontier().record(&uri(EMBED)).unwrap();
-        record.unwrap().place
+        record.unwrap().state
     };
-    assert_eq!(place(&mut site), UriState::Faded);
+    assert_eq!(state_of(&mut site), UriState::Faded);
     assert!(site.frontier().delete(&uri(EMBED), at(310)).unwrap());
-    assert_eq!(place(&mut site), UriState::Deleted);
+    assert_eq!(state_of(&mut site), UriState::Deleted);
     let equal = format!("{EMBED}?sid=5");
     let scheduled = site.schedule(vec![revisited(EMBED, "L"), revisited(&equal, "L")], 320);
     assert_eq!(scheduled, [ScheduleResult::Known, ScheduleResult::Known]);
@@ -135,7 +135,7 @@ fn an_embed_that_is_in_process_when_it_would_fade_fades_with_the_next_visit() {
     site.finish(&embed, success(ZERO, Some(secs(10_000)), vec![]), 301);
     show(&mut site, 400, &[]);
     let record = site.frontier().record(&uri(EMBED)).unwrap().unwrap();
-    assert_eq!(record.place, UriState::Faded);
+    assert_eq!(record.state, UriState::Faded);
 }
 
 #[test]

@@ -252,14 +252,14 @@ fn a_found_uri_keeps_its_due_time_unless_it_is_forced_or_high() {
     // The directive was for one fetch.
     assert!(
         matches!(
-            issue.record.place,
+            issue.record.state,
             UriState::Queued {
                 directive: Directive::Normal,
                 ..
             }
         ),
         "{:?}",
-        issue.record.place
+        issue.record.state
     );
 }
 
@@ -566,7 +566,7 @@ fn the_queue_of_a_host_that_is_down_backs_off_and_makes_one_request_at_a_time() 
         .unwrap()
         .unwrap();
     assert_eq!(
-        (record.last_outcome, record.status, record.place),
+        (record.last_outcome, record.status, record.state),
         (LastOutcome::Failed, 503, UriState::Done)
     );
     site.is_empty(200);

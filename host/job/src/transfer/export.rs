@@ -89,10 +89,10 @@ impl StateSelector {
 
     fn is_of(self, record: &UriRecord) -> bool {
         match self {
-            StateSelector::Queued => matches!(record.place, UriState::Queued { .. }),
-            StateSelector::Done => record.place == UriState::Done,
-            StateSelector::Deleted => record.place == UriState::Deleted,
-            StateSelector::Faded => record.place == UriState::Faded,
+            StateSelector::Queued => matches!(record.state, UriState::Queued { .. }),
+            StateSelector::Done => record.state == UriState::Done,
+            StateSelector::Deleted => record.state == UriState::Deleted,
+            StateSelector::Faded => record.state == UriState::Faded,
             StateSelector::Open => record.last_outcome == LastOutcome::Open,
             StateSelector::Succeeded => record.last_outcome == LastOutcome::Succeeded,
             StateSelector::Failed => record.last_outcome == LastOutcome::Failed,

@@ -103,7 +103,7 @@ pub fn write_journal(
 
 fn line(record: &UriRecord) -> String {
     let uri = &record.uri;
-    let tag = match (record.last_outcome, record.place) {
+    let tag = match (record.last_outcome, record.state) {
         // Heritrix counts every response as a success.
         (LastOutcome::Failed, _) if is_error_response(record.status) => "Fs",
         (LastOutcome::Disregarded, _) | (LastOutcome::Open, UriState::Deleted) => {

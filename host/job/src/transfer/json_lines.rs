@@ -30,7 +30,7 @@ pub(super) struct UriLine<'r>(pub(super) &'r UriRecord);
 impl Serialize for UriLine<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let record = self.0;
-        let (state, directive, due) = match record.place {
+        let (state, directive, due) = match record.state {
             UriState::Queued { directive, due, .. } => ("queued", Some(directive), Some(due)),
             UriState::Done => ("done", None, None),
             UriState::Deleted => ("deleted", None, None),
