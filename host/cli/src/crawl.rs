@@ -243,7 +243,7 @@ async fn handle_interrupts(stop: Stop, display: DisplayArgs) {
     if interrupted().await.is_err() {
         return;
     }
-    stop.cut();
+    stop.stop_without_waiting();
     say(
         "\ncurrent fetches are cut short and archived as truncated; press Ctrl-C again to exit at once",
     );

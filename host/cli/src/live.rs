@@ -171,7 +171,7 @@ fn failing(now: &Progress) -> Option<String> {
     });
     let queue = now.failing_queue.as_ref();
     let queue = queue.map_or_else(String::new, |(queue, tally)| {
-        format!(": {queue} {}", tally.last_words())
+        format!(": {queue} {}", tally.last_attempt())
     });
     Some(terminal::line(&format!("{others}{queue}{next}")))
 }

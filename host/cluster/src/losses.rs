@@ -41,7 +41,7 @@ pub(crate) enum Found {
 impl MessagePlace {
     /// Returns `true` if the message is the other one, or is before it by number and time.
     #[must_use]
-    pub fn is_through(self, other: MessagePlace) -> bool {
+    pub fn is_at_or_before(self, other: MessagePlace) -> bool {
         self.sequence <= other.sequence && self.stored_ns <= other.stored_ns
     }
 }
@@ -88,9 +88,9 @@ mod tests {
             stored_ns,
         };
         let taken = place(1_000, 50);
-        assert!(taken.is_through(taken));
-        assert!(place(900, 40).is_through(taken));
-        assert!(!place(1_001, 60).is_through(taken));
-        assert!(!place(901, 60).is_through(taken));
+        assert!(taken.is_at_or_before(taken));
+        assert!(place(900, 40).is_at_or_before(taken));
+        assert!(!place(1_001, 60).is_at_or_before(taken));
+        assert!(!place(901, 60).is_at_or_before(taken));
     }
 }

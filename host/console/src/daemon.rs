@@ -120,7 +120,7 @@ impl Daemon {
     fn change<T>(&self, name: &str, change: impl FnOnce(&mut Orders) -> T) -> (T, io::Result<()>) {
         let _held = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         let job = self.folder.path().join(name);
-        let _held_by_all = Orders::hold(&job);
+        let _held_by_all = Orders::lock(&job);
         let mut orders = match Orders::read(&job) {
             Ok(orders) => orders.unwrap_or_else(|| Orders::new(false, "")),
             Err(problem) => {

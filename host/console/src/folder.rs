@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use opilio_control::{Author, Checkpoint, ControlError};
 use opilio_crawl::{
     CrawlError, Diagnostics, JobError, Order, ProcessEndKind, ProcessRecord, ProfileSource,
-    files_stay_inside, hold, is_job, is_made_halfway, plan,
+    files_stay_inside, is_job, is_made_halfway, lock_job, plan,
 };
 
 use crate::orders::Orders;
@@ -187,7 +187,7 @@ impl Folder {
         let directory = self.job(name)?;
         let io = |source| failed(&directory, source);
         // While the lock is held, no process can start or open the job.
-        let _held = hold(&directory).map_err(|problem| match problem {
+        let _held = lock_job(&directory).map_err(|problem| match problem {
             JobError::InUse { .. } => JobsFolderError::Running(name.to_owned()),
             other => other.into(),
         })?;
@@ -252,7 +252,7 @@ impl Folder {
     /// # Errors
     /// The job does not exist, it is running or ordered to crawl, or the checkpoint is invalid or of another job. Nothing was
     /// changed.
-    pub fn go_back(
+    pub fn reset_to_checkpoint(
         &self,
         name: &str,
         checkpoint: &Path,
@@ -272,7 +272,7 @@ impl Folder {
         if !is_reachable && orders()?.is_some_and(is_wanted) {
             return Err(JobsFolderError::Wanted(name.to_owned()));
         }
-        let made = opilio_control::go_back(&directory, checkpoint, by)?;
+        let made = opilio_control::reset_to_checkpoint(&directory, checkpoint, by)?;
         // This clears the reason for which the job is not restarted, and avoids that the ended process counts as dead.
         if orders()?.is_some_and(|orders| orders.crawl || orders.gave_up.is_some()) {
             Orders::new(false, &by.user).write(&directory).map_err(io)?;

@@ -69,8 +69,8 @@ pub use config::{
 pub use folder::{Folder, JobsFolderError, NewJob};
 pub use node::{ListedNode, NodeState};
 pub use orders::Orders;
-pub use overview::{JobOverview, glance};
-pub use process::{PROCESS_LOG, begin, is_awaited, is_on_its_way, last_words};
+pub use overview::{JobOverview, job_overviews};
+pub use process::{PROCESS_LOG, begin, is_awaited, is_starting, last_output};
 pub use profile_store::{
     ChangeNote, ExpectedProfile, ProfileChange, ProfileStore, ProfileStoreError, ProfileSummary,
     ProfileVersion, StoredProfile, profile_difference,
@@ -193,7 +193,7 @@ impl Console {
     }
 
     /// Sets the clock of calendar and windows, in place of the machine's.
-    pub fn by_the_clock(mut self, clock: Clock) -> Console {
+    pub fn with_clock(mut self, clock: Clock) -> Console {
         self.daemon.clock = clock;
         self
     }

@@ -101,7 +101,7 @@ impl Orders {
 
     /// Locks the orders against changes by other processes, until the returned file is dropped. `None` if the system cannot lock
     /// a folder.
-    pub fn hold(job: &Path) -> Option<File> {
+    pub fn lock(job: &Path) -> Option<File> {
         let folder = File::open(job).ok()?;
         folder.lock().ok()?;
         Some(folder)

@@ -13,7 +13,9 @@ use opilio_control::figures::content_bytes;
 use opilio_control::{
     Author, Command, CommandRequest, CommandResponse, JobState, Status, carry_out, chain,
 };
-use opilio_crawl::{Alert, JobError, JobOrigin, JobPart, ProcessRecord, Share, kept_alerts, made};
+use opilio_crawl::{
+    Alert, JobError, JobOrigin, JobPart, ProcessRecord, Share, kept_alerts, origin_of_job,
+};
 use serde::Serialize;
 use tokio::task::JoinSet;
 use utoipa::ToSchema;
@@ -274,7 +276,7 @@ impl JobFiles {
         let [of_job, of_process, of_orders] = &mut self.problems;
         if is_old(0) {
             *of_job = None;
-            self.made = made(directory)
+            self.made = origin_of_job(directory)
                 .map_err(|problem| *of_job = Some(unreadable(&problem)))
                 .ok();
         }
@@ -525,7 +527,7 @@ fn status_of(directory: &Path) -> Option<Status> {
 }
 
 /// Returns the current overview of all jobs of a folder.
-pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
+pub async fn job_overviews(folder: &Folder) -> Vec<JobOverview> {
     let jobs = Watcher::new(folder.clone(), None, None, Clock::default())
         .look()
         .await;

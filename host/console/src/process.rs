@@ -109,7 +109,7 @@ fn output_file(job: &Path) -> PathBuf {
 }
 
 /// Returns the end of the last process's output, without output of earlier processes.
-pub fn last_words(job: &Path) -> String {
+pub fn last_output(job: &Path) -> String {
     let read = || -> io::Result<String> {
         stays_inside(job, &output_file(job))?;
         let mut file = File::open(output_file(job))?;
@@ -136,7 +136,7 @@ pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
 }
 
 /// Returns `true` if a process was started for a job and has not written its process record yet.
-pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
+pub fn is_starting(job: &Path, orders: &Orders) -> bool {
     is_unreported(orders, ProcessRecord::read(job).ok().flatten().as_ref())
 }
 
@@ -214,18 +214,18 @@ mod tests {
     #[test]
     fn only_output_of_the_last_process_is_returned() {
         let job = tempfile::tempdir().unwrap();
-        assert_eq!(last_words(job.path()), "");
+        assert_eq!(last_output(job.path()), "");
         let mut first = output(job.path()).unwrap();
         writeln!(first, "alert bot-walls: 1 walls").unwrap();
-        assert_eq!(last_words(job.path()), "alert bot-walls: 1 walls");
+        assert_eq!(last_output(job.path()), "alert bot-walls: 1 walls");
         let mut second = output(job.path()).unwrap();
-        assert_eq!(last_words(job.path()), "");
+        assert_eq!(last_output(job.path()), "");
         writeln!(second, "one\ntwo").unwrap();
-        assert_eq!(last_words(job.path()), "one\ntwo");
+        assert_eq!(last_output(job.path()), "one\ntwo");
         // Only the end of a long output is returned.
         let long = "x".repeat(TAIL_BYTES as usize);
         writeln!(second, "{long}\nthree").unwrap();
-        let words = last_words(job.path());
+        let words = last_output(job.path());
         assert!(
             words.starts_with('x') && words.ends_with("\nthree"),
             "{words}"
@@ -240,7 +240,7 @@ mod tests {
             is_alive(job.path(), None, Some(&process_record)).unwrap(),
             Alive::No
         ));
-        let _reader = opilio_crawl::hold(job.path()).unwrap();
+        let _reader = opilio_crawl::lock_job(job.path()).unwrap();
         assert!(matches!(
             is_alive(job.path(), None, Some(&process_record)).unwrap(),
             Alive::Silent
@@ -285,7 +285,7 @@ mod tests {
         };
         check(&orders, StopTarget::Waiting, true);
         // Another request reads the job, or a hand-over of its files has locked it.
-        let reader = opilio_crawl::hold(job).unwrap();
+        let reader = opilio_crawl::lock_job(job).unwrap();
         check(&orders, StopTarget::Waiting, true);
         // The daemon starts a process, which waits for the lock.
         orders.begun = Some(Timestamp::now());
@@ -294,7 +294,7 @@ mod tests {
         check(&orders, StopTarget::Starting, false);
         // The process has locked the job and accepts no commands yet. Lock and record both name this process.
         let mut process_record = ProcessRecord::begin(job, Default::default()).unwrap();
-        let process = opilio_crawl::hold(job).unwrap();
+        let process = opilio_crawl::lock_job(job).unwrap();
         check(&orders, StopTarget::Starting, false);
         // The process ends. It writes its end to its record before it releases the lock.
         process_record

@@ -320,10 +320,10 @@ impl Supervisor {
 
     /// Logs that a job is not restarted, and notifies its operator. Returns the reason with the end of the last process's output.
     fn report_given_up(&self, name: &str, known: &KnownJob, why: String) -> String {
-        let last_words = process::last_words(&known.directory);
-        let why = match last_words.is_empty() {
+        let last_output = process::last_output(&known.directory);
+        let why = match last_output.is_empty() {
             true => why,
-            false => format!("{why}; process.log ends with: {last_words}"),
+            false => format!("{why}; process.log ends with: {last_output}"),
         };
         let result = format!("the job is not restarted: {why}");
         note(name, known, "process died", &result);

@@ -405,7 +405,7 @@ impl JobAdmin<'_> {
         let Some(line) = command.log_line() else {
             return Ok(());
         };
-        let mut log = self.log.hold();
+        let mut log = self.log.lock();
         log.action(by, &line, words)
             .map_err(|problem| ControlError::file(self.job, &problem))
     }

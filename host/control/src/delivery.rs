@@ -59,7 +59,7 @@ pub fn note(job: &Path, by: &str, what: &str, result: &str) -> Result<(), Contro
     let file = log_file(job)?;
     let logs = file.parent().unwrap_or(job);
     let log = JobLog::open(logs).map_err(|problem| ControlError::file(logs, &problem))?;
-    let noted = log.hold().action(&by, &what, result);
+    let noted = log.lock().action(&by, &what, result);
     noted.map_err(|problem| ControlError::file(&file, &problem))
 }
 
@@ -90,7 +90,7 @@ pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<directory::JobLock,
             directory::holder(job).map_or_else(|| "unknown".to_owned(), |it| it.to_string());
         return Err(in_use(&process));
     }
-    let held = directory::hold(job).map_err(|problem| match problem {
+    let held = directory::lock_job(job).map_err(|problem| match problem {
         JobError::InUse { process, .. } => in_use(&process),
         other => other.into(),
     })?;
@@ -196,7 +196,7 @@ impl Held {
             Err(problem) => format!("refused: {}", opilio_stacks::chain(problem)),
         };
         if let Some(line) = request.command.log_line() {
-            let logged = self.log.hold().action(&request.by, &line, &words);
+            let logged = self.log.lock().action(&request.by, &line, &words);
             logged.map_err(|problem| ControlError::file(&self.job.logs(), &problem))?;
         }
         let found = result?;

@@ -96,7 +96,7 @@ pub use parts::{
     FailedTakeover, ListedPart, ListedSnapshot, PartState, PartTakeover, is_worked_on,
     listed_parts, total_figures,
 };
-pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, go_back, restore};
+pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, reset_to_checkpoint, restore};
 pub use run::run;
 pub use secret_file::read_secret_file;
 pub use settings::changing;

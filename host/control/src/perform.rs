@@ -35,7 +35,7 @@ impl JobAdmin<'_> {
         let CommandRequest { by, command, .. } = request;
         // The log stays locked, so that the crawl's own line about the pause follows the line of the command.
         let is_turn = matches!(command, Command::Pause | Command::Resume);
-        let held = is_turn.then(|| self.log.hold());
+        let held = is_turn.then(|| self.log.lock());
         let result = self.carry_out(by, command, respond);
         let logged = self.log_action(held, by, command, &result);
         let last = match result.and(logged) {
@@ -59,7 +59,7 @@ impl JobAdmin<'_> {
             Ok(words) => words.clone(),
             Err(problem) => format!("refused: {problem}"),
         };
-        let mut log = held.unwrap_or_else(|| self.log.hold());
+        let mut log = held.unwrap_or_else(|| self.log.lock());
         log.action(by, &line, &words).map_err(|problem| {
             ControlError::new(
                 ErrorKind::Failure,
@@ -222,7 +222,11 @@ impl JobAdmin<'_> {
             let why = "not queued: the crawl has no URIs left and is ending; try again when its process has ended";
             ControlError::new(ErrorKind::State, why)
         };
-        running.live.begin_queue_command().map(Some).ok_or_else(is_over)
+        running
+            .live
+            .begin_queue_command()
+            .map(Some)
+            .ok_or_else(is_over)
     }
 
     fn status(&self, respond: Respond<'_>) -> Result<String, ControlError> {

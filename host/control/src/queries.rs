@@ -211,7 +211,7 @@ impl JobAdmin<'_> {
 
     pub(super) fn why(&self, uri: &Uri, respond: Respond<'_>) -> Result<String, ControlError> {
         let canonical = self.profile.canonical(uri);
-        let why = self.frontier().why(uri, &canonical, Timestamp::now())?;
+        let why = self.frontier().explain(uri, &canonical, Timestamp::now())?;
         let sentence = why.to_string();
         let mut answer = WhyAnswer {
             asked: uri.as_str().to_owned(),

@@ -135,7 +135,7 @@ impl JobAdmin<'_> {
         let running = self.running("its tables are read when it resumes")?;
         let tables = &running.context.plugins.tables;
         if reload {
-            tables.look(true, self.log);
+            tables.refresh(true, self.log);
         }
         let tables = tables.reports();
         let words = match tables

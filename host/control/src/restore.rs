@@ -146,7 +146,11 @@ pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError
 ///
 /// # Errors
 /// [`ControlError`]: a process has locked the job, or the checkpoint is invalid, damaged, or of another job. Nothing was changed.
-pub fn go_back(job: &Path, checkpoint: &Path, by: &Author) -> Result<Checkpoint, ControlError> {
+pub fn reset_to_checkpoint(
+    job: &Path,
+    checkpoint: &Path,
+    by: &Author,
+) -> Result<Checkpoint, ControlError> {
     must_be_job(job)?;
     let gone = held_and_back(job, checkpoint, by);
     let words = match &gone {
@@ -213,7 +217,7 @@ fn prepare(
     })?;
     let name = directory::name_of(checkpoint);
     let why = format!("restored to checkpoint {name} of {:.0}", made.made);
-    ProcessRecord::went_back(job, growing, statistics, why).map_err(at(job))?;
+    ProcessRecord::record_reset(job, growing, statistics, why).map_err(at(job))?;
     // The history keeps the changes since then, and also records the return.
     let history = growing.join(history::FILE);
     match fs::copy(job.join(history::FILE), &history) {
@@ -307,7 +311,7 @@ fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
     let text = |path: PathBuf| {
         fs::read_to_string(&path).map_err(|problem| ControlError::file(&path, &problem))
     };
-    directory::made(job)?;
+    directory::origin_of_job(job)?;
     // `job.json` is written once, when a job is made.
     if text(job.join("job.json"))? == text(checkpoint.join(JOB_COPY))? {
         return Ok(());

@@ -38,7 +38,8 @@ impl JobAdmin<'_> {
                 .block_on(running.context.replace_seed_prefixes(prefixes))
                 .map_err(|problem| ControlError::failure(&problem))?;
         }
-        let is_unseeded = record.is_none() || self.frontier().unseed(seed, Timestamp::now())?;
+        let is_unseeded =
+            record.is_none() || self.frontier().unmark_seed(seed, Timestamp::now())?;
         let source = seed.as_str();
         let is_meant = |record: &UriRecord| {
             let is_its_own = record.source.as_deref() == Some(source) || record.uri == source;

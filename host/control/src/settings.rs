@@ -474,7 +474,7 @@ fn unchangeable(text: &str, settings_in_text: &[SettingInText]) -> Diagnostics {
             );
         }
         let problem = format!("{} was frozen when the job was created", one.key);
-        let why = settings::why_never(&one.pointer);
+        let why = settings::why_unchangeable(&one.pointer);
         opilio_profile::fault_in(NAME, text, &one.at, problem, Some(why.to_owned()))
     };
     fixed.map(fault).collect()

@@ -125,7 +125,7 @@ impl Credentials {
     fn add_space(&self, space: Space) {
         let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
         // One realm in two directories has two spaces, because neither covers the other.
-        spaces.retain(|known| !(known.is_again(&space) && known.depth() >= space.depth()));
+        spaces.retain(|known| !(known.is_same_space(&space) && known.depth() >= space.depth()));
         if spaces.len() >= SPACES_MAX {
             spaces.drain(..SPACES_MAX / 2);
         }

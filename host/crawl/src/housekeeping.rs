@@ -199,7 +199,7 @@ impl Housekeeping {
         let first = self.first.get_or_insert_with(|| sample.clone());
         let alerts = context.current().alerts.clone();
         let then = context.figures.series.before(now - alerts.window);
-        self.watch.go_by(alerts);
+        self.watch.set_limits(alerts);
         let then = then.filter(|then| then.at > first.at);
         let census = context.figures.census.get();
         let state = context.live.crawl_state();
@@ -208,7 +208,7 @@ impl Housekeeping {
         let seen = Measurements {
             at: now,
             instant: Instant::now(),
-            rooms: alerts::rooms(self.folders.iter().map(PathBuf::as_path)),
+            rooms: alerts::free_space_of_disks(self.folders.iter().map(PathBuf::as_path)),
             now: sample,
             then: then.as_ref().unwrap_or(first),
             queues: census.queues.as_ref(),
@@ -220,7 +220,7 @@ impl Housekeeping {
             waits_until,
             is_overlong: waits_until.is_some_and(|until| context.is_overlong(until, now)),
         };
-        for act in self.watch.look(&seen) {
+        for act in self.watch.evaluate(&seen) {
             match act {
                 AlertAction::Raise(kind, subject, severity, message) => {
                     context.raise(kind, &subject, severity, &message);

@@ -65,8 +65,8 @@ pub use opilio_job::breakdown::{Breakdown, HostAmount, StatusAmount, TypeAmount}
 pub use opilio_job::census::{Census, PageCensus, QueueCensus, QueueStates};
 pub use opilio_job::crawl_log::{CrawlLogLine, ExtraInfo};
 pub use opilio_job::directory::{
-    JOB_VERSION, Job, JobError, JobLock, JobOrigin, ProfileOrigin, copy_job, hold, holder, is_held,
-    is_job, is_made_halfway, made, name_of,
+    JOB_VERSION, Job, JobError, JobLock, JobOrigin, ProfileOrigin, copy_job, holder, is_held,
+    is_job, is_made_halfway, lock_job, name_of, origin_of_job,
 };
 pub use opilio_job::handover::{HandedOver, handed_over, only_in_store};
 pub use opilio_job::job_state::JobState;

@@ -100,7 +100,7 @@ impl Effect {
 }
 
 /// Returns the reason why a setting cannot be changed in a job, and the remedy.
-pub fn why_never(pointer: &str) -> &'static str {
+pub fn why_unchangeable(pointer: &str) -> &'static str {
     match pointer {
         "/seeds" | "/seeds-file" => "`opilio job seeds JOB --add URL` adds seeds to a job",
         "/extends" | "/name" => "create a new job with another profile",

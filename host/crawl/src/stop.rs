@@ -36,7 +36,7 @@ impl Stop {
 
     /// Stops the crawl without waiting for fetches in flight. Responses that have begun are archived as truncated. URIs without a
     /// response are fetched when the crawl is resumed.
-    pub fn cut(&self) {
+    pub fn stop_without_waiting(&self) {
         self.end(End::Stopped);
         self.cut.now();
     }

@@ -128,7 +128,7 @@ impl TableKeeper {
     }
 
     /// Checks the files that are due, and reads changed files again; with `all`, reads every file. Blocks.
-    pub fn look(&self, all: bool, log: &JobLog) {
+    pub fn refresh(&self, all: bool, log: &JobLog) {
         let names: Vec<String> = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.keys().cloned().collect()
@@ -197,7 +197,7 @@ pub(crate) async fn run(
             return;
         }
         let (keeper, log) = (keeper.clone(), log.clone());
-        let looked = tokio::task::spawn_blocking(move || keeper.look(false, &log)).await;
+        let looked = tokio::task::spawn_blocking(move || keeper.refresh(false, &log)).await;
         if let Err(panic) = looked {
             tracing::error!("the tables are no longer updated: {panic}");
             return;

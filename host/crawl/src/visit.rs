@@ -451,7 +451,7 @@ impl Driver for CrawlVisit<'_> {
             now: pipeline.started,
             wait,
             is_visit,
-            pace: frontier.pace(&pipeline.issue.queue, self.elapsed())?,
+            pace: frontier.request_interval(&pipeline.issue.queue, self.elapsed())?,
             queued: frontier.statistics().queued,
             budget: pipeline
                 .profile
@@ -560,7 +560,7 @@ impl Driver for CrawlVisit<'_> {
         let succeeded = ending == Ending::Succeeded;
         let document = succeeded && issue.uri.scheme() != "dns" && !pipeline.is_prerequisite();
         context.finished(&issue.queue, &line, document);
-        if !opilio_visit::comes_again(disposition) && !context.plugins.observers.is_empty() {
+        if !opilio_visit::will_be_reissued(disposition) && !context.plugins.observers.is_empty() {
             context.plugins.observers.send(self.event(entry)).await;
         }
         Ok(())

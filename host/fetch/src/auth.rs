@@ -123,7 +123,7 @@ impl Space {
     }
 
     /// Returns `true` if `other` is the same protection space, met again with another nonce or at another page.
-    pub fn is_again(&self, other: &Space) -> bool {
+    pub fn is_same_space(&self, other: &Space) -> bool {
         self.origin == other.origin && self.realm == other.realm
     }
 

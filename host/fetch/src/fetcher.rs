@@ -32,9 +32,9 @@ impl Fetcher {
         })
     }
 
-    /// Creates a fetcher with other settings. It shares connections, scratch space, [`Self::throttle`] and [`Self::cut`] with
-    /// this one. `scratch_dir` and the limits for all streams together in `config` are ignored. If `hosts` and `name_servers` are
-    /// the same, their set-up is shared too.
+    /// Creates a fetcher with other settings. It shares connections, scratch space, [`Self::throttle`] and
+    /// [`Self::abort_handle`] with this one. `scratch_dir` and the limits for all streams together in `config` are ignored. If
+    /// `hosts` and `name_servers` are the same, their set-up is shared too.
     ///
     /// # Errors
     /// The configuration cannot be used.
@@ -51,7 +51,7 @@ impl Fetcher {
     }
 
     /// A handle that ends all exchanges early.
-    pub fn cut(&self) -> Abort {
+    pub fn abort_handle(&self) -> Abort {
         self.parts.cut.clone()
     }
 

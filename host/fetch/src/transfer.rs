@@ -412,7 +412,7 @@ mod tests {
         let mut config = FetcherConfig::new("test", "");
         let fetcher = Fetcher::new(config.clone()).unwrap();
         assert_eq!(read(fetcher.parts()).await.unwrap(), 1);
-        fetcher.cut().now();
+        fetcher.abort_handle().now();
         let stopped = read(fetcher.parts()).await;
         assert!(matches!(stopped, Err(FetchFailure::Stopped)), "{stopped:?}");
 

@@ -283,7 +283,7 @@ impl<'c> Check<'c> {
 impl InconsistencyKind {
     /// A short description of the inconsistency.
     #[must_use]
-    pub fn what(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Malformed(_) => "cannot be read",
             Self::NotInQueue => "is queued, but not listed in its queue",
@@ -328,7 +328,7 @@ impl fmt::Display for Inconsistency {
         if let InconsistencyKind::Malformed(keyspace) = self.fault {
             write!(formatter, "{keyspace}: ")?;
         }
-        write!(formatter, "{} {}", self.key, self.fault.what())?;
+        write!(formatter, "{} {}", self.key, self.fault.description())?;
         if self.is_repaired {
             write!(formatter, ": {}", self.fault.remedy())?;
         }

@@ -57,7 +57,7 @@ pub struct FrontierConfig {
     /// Visits of its referrers without a link to an embed on another registrable domain, after which the embed fades. 0: embeds
     /// never fade.
     pub fade_after: u32,
-    /// Refused URIs that are remembered with the reason, for [`Frontier::why`](crate::Frontier::why).
+    /// Refused URIs that are remembered with the reason, for [`Frontier::explain`](crate::Frontier::explain).
     pub refusals_max: u64,
     /// Bytes of the store's blocks that are held in memory.
     pub cache_bytes: u64,

@@ -370,7 +370,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn unseed(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, FrontierError> {
+    pub fn unmark_seed(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, FrontierError> {
         self.alter_uri(uri, now, |change, key, mut record| {
             record.seed = false;
             change.put(key, record);

@@ -127,7 +127,7 @@ pub enum Outcome {
     Disregarded {
         /// Fetch status.
         status: i32,
-        /// The filter or the limit that decided, for [`Frontier::why`](crate::Frontier::why).
+        /// The filter or the limit that decided, for [`Frontier::explain`](crate::Frontier::explain).
         reason: String,
         /// The time until the decision may change, if it is known: when a robots.txt expires, or [`UNTIL_CHANGED`]. `None` if it
         /// may change at any time, as after a plugin error: the URI is then probed as after a failure. It is considered after the
@@ -150,7 +150,7 @@ pub enum Outcome {
     OutOfScope {
         /// Fetch status, if it is a seed.
         status: i32,
-        /// The filter that decided, for [`Frontier::why`](crate::Frontier::why).
+        /// The filter that decided, for [`Frontier::explain`](crate::Frontier::explain).
         reason: String,
     },
 }

@@ -197,7 +197,11 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn pace(&self, queue: &str, took: Duration) -> Result<Option<Duration>, FrontierError> {
+    pub fn request_interval(
+        &self,
+        queue: &str,
+        took: Duration,
+    ) -> Result<Option<Duration>, FrontierError> {
         let of_store;
         let record = match self.memory.queues.get(queue) {
             Some(record) => record,
@@ -329,7 +333,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn why(
+    pub fn explain(
         &self,
         uri: &Uri,
         canonical: &str,

@@ -23,7 +23,7 @@ use utoipa::ToSchema;
 
 pub use at_rest::{clear_handovers, give_up, raise_handover};
 pub use disk::free_space;
-pub use disk::rooms;
+pub use disk::free_space_of_disks;
 pub use notify::http_client;
 pub use notify::{Notice, Notifier};
 pub use rendered_pages::RenderedPages;

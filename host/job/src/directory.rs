@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 pub use copy::copy_job;
 pub use error::{JOB_VERSION, JobError};
-pub use lock::{JobLock, hold, holder, is_held};
+pub use lock::{JobLock, holder, is_held, lock_job};
 pub use restored::{
     FOLDERS as RESTORED_FOLDERS, begin_restoring, complete_restore, complete_restore_unheld,
     discard_restoring, make_restored, put_in_place,
@@ -325,7 +325,7 @@ pub struct JobOrigin {
 ///
 /// # Errors
 /// See [`JobError`].
-pub fn made(directory: &Path) -> Result<JobOrigin, JobError> {
+pub fn origin_of_job(directory: &Path) -> Result<JobOrigin, JobError> {
     let JobFile {
         made,
         name,

@@ -32,14 +32,14 @@ impl JobLog {
     }
 
     /// Locks the log: no other writer adds lines until the returned guard is dropped.
-    pub fn hold(&self) -> JobLogGuard<'_> {
+    pub fn lock(&self) -> JobLogGuard<'_> {
         JobLogGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Writes a line about a change of the crawl's state. An error does not stop the crawl: a write to the other logs will fail
     /// with the same error and stop it.
     pub fn crawl(&self, what: &str, result: &str) {
-        if let Err(problem) = self.hold().action(&CRAWL, &what, result) {
+        if let Err(problem) = self.lock().action(&CRAWL, &what, result) {
             tracing::error!("cannot write job.log: {problem}");
         }
     }
@@ -68,7 +68,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let log = JobLog::open(&home.path().join("logs")).unwrap();
         log.crawl("begin", "12 URIs\nknown");
-        let mut held = log.hold();
+        let mut held = log.lock();
         held.action(&"lena:7", &"pause", "pausing").unwrap();
         let text = fs::read_to_string(home.path().join("logs/job.log")).unwrap();
         let lines: Vec<&str> = text.lines().map(|line| &line[25..]).collect();

@@ -265,7 +265,7 @@ impl Ledger {
     }
 
     /// Returns the small parts, as of now.
-    pub fn whole(&self) -> LedgerSummary {
+    pub fn summary(&self) -> LedgerSummary {
         self.state().0.clone()
     }
 
@@ -607,7 +607,7 @@ mod tests {
     #[track_caller]
     fn check(job: &Job, ledger: &Ledger, rounds: u64) {
         ledger.store(&job.frontier).unwrap();
-        let whole = ledger.whole();
+        let whole = ledger.summary();
         assert_eq!(stored_whole(&job.frontier).unwrap(), whole);
         let of = |uris: u64| Amount {
             uris: uris * rounds,

@@ -97,7 +97,7 @@ impl ProcessRecord {
     }
 
     /// Updates the file while the process runs.
-    pub fn goes_on(&mut self, job: &Path, statistics: Statistics) -> io::Result<()> {
+    pub fn update(&mut self, job: &Path, statistics: Statistics) -> io::Result<()> {
         self.at = Timestamp::now();
         self.statistics = statistics;
         self.write(job)
@@ -110,12 +110,12 @@ impl ProcessRecord {
             how: ProcessEndKind::of(end),
             why: end.to_string(),
         });
-        self.goes_on(job, statistics)
+        self.update(job, statistics)
     }
 
     /// Records that the job was reset to an earlier state and that no process runs it. The file is written into `beside`, unless
     /// no process of the job ever began.
-    pub fn went_back(
+    pub fn record_reset(
         job: &Path,
         beside: &Path,
         statistics: Statistics,

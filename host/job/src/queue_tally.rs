@@ -15,7 +15,7 @@ pub struct QueueTally {
 
 impl QueueTally {
     /// Returns a description of the last attempt: its error, or its status.
-    pub fn last_words(&self) -> String {
+    pub fn last_attempt(&self) -> String {
         match self.last_error.as_str() {
             "" => opilio_frontier::status_words(self.last_status),
             error => error.to_owned(),

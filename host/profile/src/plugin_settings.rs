@@ -52,7 +52,7 @@ impl PluginSettings {
     }
 
     /// Returns a plugin's settings with these applied: key by key, lists as a whole. `None` if no override has settings for the plugin.
-    pub fn over(&self, instance: &str, settings: &Value) -> Option<Value> {
+    pub fn applied_to(&self, instance: &str, settings: &Value) -> Option<Value> {
         let by_instance = self.by_instance.get(instance)?;
         let mut settings = settings.clone();
         merge(&mut settings, by_instance);

@@ -83,7 +83,7 @@ impl RobotsPolicy {
     }
 
     /// Returns `true` if directives in pages are obeyed.
-    pub fn heeds_pages(self) -> bool {
+    pub fn obeys_pages(self) -> bool {
         self.obeys() && self != Self::ObeyTxtOnly
     }
 

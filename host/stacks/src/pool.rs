@@ -252,7 +252,7 @@ impl Pool {
     /// and the instance's own settings are used.
     pub(super) fn variant(&self, name: &str, overrides: &PluginSettings) -> Option<(Plugin, Use)> {
         let one = self.instances.get(name)?;
-        let settings = overrides.over(name, &one.written)?;
+        let settings = overrides.applied_to(name, &one.written)?;
         let made = complete_settings(&one.inputs.schema, settings)
             .map_err(|problems| problems.join("; "))
             .and_then(|settings| one.variants.get(settings));

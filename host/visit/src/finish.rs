@@ -89,7 +89,7 @@ fn give_up_prerequisite<D: Driver>(
 
 /// Returns `true` if a URI will be issued again soon. Then observers do not count its visit as finished.
 #[must_use]
-pub fn comes_again(disposition: Disposition) -> bool {
+pub fn will_be_reissued(disposition: Disposition) -> bool {
     matches!(
         disposition,
         Disposition::Retrying { .. } | Disposition::Deferred

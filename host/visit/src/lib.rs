@@ -57,10 +57,10 @@ pub use driver::{
     Addresses, Driver, Ending, Lane, LoginNeed, PageToRender, RenderResult, Rendering,
     RobotsAnswer, Step,
 };
-pub use finish::{comes_again, finish};
+pub use finish::{finish, will_be_reissued};
 pub use head::{HeaderVerdict, MidFetch, judge_head};
 pub use pipeline::{Conclusion, LogEntry, Pipeline, redirect_of};
 pub use request::RequestHeaders;
 pub use response::{KeptValueChanges, Response, notes_of};
-pub use waits::spelled;
+pub use waits::format_as_heritrix;
 pub use waits::{WaitRule, consider, memory};

@@ -133,7 +133,7 @@ impl Response {
         }
         let words: Vec<_> = tag.words().collect();
         annotations.push(format!("robotsTag:{}", words.join("+")));
-        if !robots.policy.heeds_pages() {
+        if !robots.policy.obeys_pages() {
             return true;
         }
         if tag.noarchive && robots.noarchive && reading.archive {

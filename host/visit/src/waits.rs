@@ -115,11 +115,11 @@ fn revisit_annotations(
     versions: u64,
     overdue: Duration,
 ) -> Vec<String> {
-    let mut annotations = vec![format!("wt:{}", spelled(wait))];
+    let mut annotations = vec![format!("wt:{}", format_as_heritrix(wait))];
     annotations.extend(by.map(|by| format!("wt-by:{by}")));
     annotations.push(format!("{visits}vis"));
     annotations.push(format!("{versions}ver"));
-    annotations.push(format!("ov:{}", spelled(overdue)));
+    annotations.push(format!("ov:{}", format_as_heritrix(overdue)));
     annotations
 }
 
@@ -166,7 +166,7 @@ pub fn memory<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<PluginMemory
 }
 
 /// Formats a duration as Heritrix does: the units from the largest that is not zero down to milliseconds, such as `1d12h0m0s0ms`.
-pub fn spelled(duration: Duration) -> String {
+pub fn format_as_heritrix(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     let parts = [
         (milliseconds / 86_400_000, "d"),
@@ -191,7 +191,10 @@ mod tests {
 
     #[track_caller]
     fn check_spelled(milliseconds: u64, expected: &str) {
-        assert_eq!(spelled(Duration::from_millis(milliseconds)), expected);
+        assert_eq!(
+            format_as_heritrix(Duration::from_millis(milliseconds)),
+            expected
+        );
     }
 
     #[test]

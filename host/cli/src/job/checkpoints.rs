@@ -150,7 +150,7 @@ fn restore_in_place(
         pid: std::process::id(),
     };
     let checkpoint = std::path::absolute(checkpoint)?;
-    match folder.go_back(&name, &checkpoint, &by) {
+    match folder.reset_to_checkpoint(&name, &checkpoint, &by) {
         Ok(made) => Ok(Ok(made)),
         Err(JobsFolderError::Control(problem)) => Ok(Err(problem)),
         Err(other) => bail!(other),

@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use opilio_console::{
-    Folder, JobOverview, JobsFolderError, NewJob, Orders, PROCESS_LOG, begin, glance, is_awaited,
-    is_on_its_way, is_supervised, last_words,
+    Folder, JobOverview, JobsFolderError, NewJob, Orders, PROCESS_LOG, begin, is_awaited,
+    is_starting, is_supervised, last_output,
 };
 use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{CrawlError, JobPart, JobState, ProcessEndKind, ProcessRecord};
@@ -128,7 +128,7 @@ pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
             return Err(UsageError::new(problem).into());
         }
     };
-    let mut jobs = glance(&folder).await;
+    let mut jobs = job_overviews(&folder).await;
     jobs.retain(|job| only.as_ref().is_none_or(|only| *only == job.name));
     let width = jobs.iter().map(|job| job.name.len()).max().unwrap_or(0);
     for job in &jobs {
@@ -162,7 +162,7 @@ pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
     // Also for a job that cannot be opened because its profile now has an error.
     let found = match existing(&target.job) {
         Ok((folder, name)) => {
-            let mut jobs = glance(&folder).await.into_iter();
+            let mut jobs = job_overviews(&folder).await.into_iter();
             jobs.find(|job| job.name == name)
         }
         Err(_) => None,
@@ -199,7 +199,7 @@ fn output_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
     let written = Timestamp::try_from(log.modified().ok()?).ok()?;
     let is_new = known.is_none_or(|known| written > known);
     is_new
-        .then(|| last_words(job))
+        .then(|| last_output(job))
         .filter(|output| !output.is_empty())
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn pause(target: &JobTarget) -> Result<u8> {
         return print_done(target, "pause", "the job will start paused");
     }
     let code = ask(target, Command::Pause)?;
-    let _held = Orders::hold(&target.job);
+    let _held = Orders::lock(&target.job);
     if let Some(mut orders) = wanted(&target.job).filter(|_| code == exit::OK) {
         (orders.paused, orders.window_closed) = (true, false);
         order(&orders, &target.job)?;
@@ -237,7 +237,7 @@ pub(crate) fn resume(target: &JobTarget) -> Result<u8> {
         bail!("the crawl window of the job is closed; the job resumes when the window opens");
     }
     let code = ask(target, Command::Resume)?;
-    let _held = Orders::hold(&job);
+    let _held = Orders::lock(&job);
     if let Some(mut orders) = wanted(&job).filter(|it| it.paused && code == exit::OK) {
         orders.paused = false;
         order(&orders, &job)?;
@@ -255,7 +255,7 @@ fn wanted(job: &Path) -> Option<Orders> {
 fn change_pending_orders(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
     let until = Instant::now() + START_WAIT_MAX;
     loop {
-        let held = Orders::hold(job);
+        let held = Orders::lock(job);
         let Some(mut orders) = wanted(job).filter(|orders| orders.crawl) else {
             return Ok(false);
         };
@@ -264,7 +264,7 @@ fn change_pending_orders(job: &Path, change: impl FnOnce(&mut Orders)) -> Result
             order(&orders, job)?;
             return Ok(true);
         }
-        let is_coming = is_on_its_way(job, &orders) || opilio_crawl::is_held(job)?;
+        let is_coming = is_starting(job, &orders) || opilio_crawl::is_held(job)?;
         if opilio_control::is_reachable(job) || !is_coming || Instant::now() > until {
             return Ok(false);
         }
@@ -384,7 +384,7 @@ fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
         );
     }
     if is_supervised(folder.path()) {
-        let _held = Orders::hold(&job);
+        let _held = Orders::lock(&job);
         order(&Orders::new(true, &user()), &job)?;
         let words = "the daemon starts the job as soon as a place among the concurrent crawls is free and its crawl window, if any, is open";
         print(JobState::Waiting, None, words);
@@ -430,7 +430,7 @@ fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
             Ok(code)
         }
         _ => {
-            eprintln!("{}", terminal::lines(&last_words(&job)));
+            eprintln!("{}", terminal::lines(&last_output(&job)));
             eprintln!(
                 "opilio: job {} did not start: its process ended with {ended}",
                 job.display()
@@ -442,7 +442,7 @@ fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
 
 /// Withdraws a stop that no daemon has carried out, so that the next daemon does not stop a process that is started now.
 fn withdraw_pending_stop(job: &Path) -> Result<()> {
-    let _held = Orders::hold(job);
+    let _held = Orders::lock(job);
     match wanted(job).filter(|orders| orders.stop_pending) {
         Some(mut orders) => {
             orders.stop_pending = false;

@@ -295,7 +295,7 @@ fn compared(args: &CompareArgs) -> Result<((String, String), (String, String))> 
             let file = job.join("profile.toml");
             let own = fs::read_to_string(&file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
-            let origin = opilio_crawl::made(job)?.named;
+            let origin = opilio_crawl::origin_of_job(job)?.named;
             let Some(other) = other.clone().or(origin.map(|origin| origin.name)) else {
                 bail!(
                     "job {} was made from a file or a text; pass the profile to compare it with",

@@ -69,7 +69,7 @@ impl TestDaemon {
     async fn start(home: &Home, clock: &TestClock) -> TestDaemon {
         let config = DaemonConfig::load(&home.path().join("opilio.toml")).unwrap();
         let console = Console::open(config, program(home), Some(component_cache()));
-        let console = console.await.unwrap().by_the_clock(clock.reader());
+        let console = console.await.unwrap().with_clock(clock.reader());
         let address: SocketAddr = console.address().unwrap();
         let (end, ended) = oneshot::channel();
         let serving = tokio::spawn(console.run(async {

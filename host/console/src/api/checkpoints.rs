@@ -64,7 +64,9 @@ pub(crate) async fn restore(
     PathParams(job): PathParams<String>,
     Body(GoingBack { checkpoint }): Body<GoingBack>,
 ) -> Result<Json<Done>, Problem> {
-    let made = daemon.go_back(&job, &caller, &checkpoint).await?;
+    let made = daemon
+        .reset_to_checkpoint(&job, &caller, &checkpoint)
+        .await?;
     let result = format!(
         "restored to {:.0}, with {} URIs; start the job to resume it",
         made.made, made.uris
@@ -74,7 +76,7 @@ pub(crate) async fn restore(
 
 impl Daemon {
     /// Restores the checkpoint of this name, and waits until the daemon's information on the job includes the restore.
-    pub(crate) async fn go_back(
+    pub(crate) async fn reset_to_checkpoint(
         &self,
         job: &str,
         caller: &Caller,
@@ -94,7 +96,9 @@ impl Daemon {
             let checkpoint = opilio_control::checkpoint_named(&directory, &name)?;
             stays_inside(&directory, &checkpoint)
                 .map_err(|problem| Problem::conflict(problem.to_string()))?;
-            folder.go_back(&of, &checkpoint, &by).map_err(Problem::from)
+            folder
+                .reset_to_checkpoint(&of, &checkpoint, &by)
+                .map_err(Problem::from)
         })
         .await?;
         self.wait_for_process_record(job).await?;

@@ -365,7 +365,7 @@ pub(crate) async fn origin(
     let directory = daemon.directory(&job)?;
     let origin = blocking(move || {
         own_files(&directory)?;
-        let made = opilio_crawl::made(&directory);
+        let made = opilio_crawl::origin_of_job(&directory);
         let made = made.map_err(|problem| Problem::conflict(problem.to_string()))?;
         let Some(named) = made.named else {
             return Ok(JobProfileOrigin {

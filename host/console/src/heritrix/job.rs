@@ -372,7 +372,9 @@ impl Daemon {
             name if kept.iter().any(|kept| kept.name == name) => name.to_owned(),
             name => return Err(none(&format!("checkpoint {name:?} not found"))),
         };
-        self.go_back(&case.name, caller, &name).await.map(drop)
+        self.reset_to_checkpoint(&case.name, caller, &name)
+            .await
+            .map(drop)
     }
 
     async fn unpause(self: Arc<Self>, case: HeritrixJob, caller: Caller) -> Result<(), Problem> {

@@ -197,7 +197,9 @@ impl JobCommands {
     ) -> Result<CommandResponse, NotNow> {
         let by = self.author(&logged);
         let guard = match logged.command.queues_uris() {
-            true => admin.running.map(|running| running.live.begin_queue_command()),
+            true => admin
+                .running
+                .map(|running| running.live.begin_queue_command()),
             false => None,
         };
         if matches!(guard, Some(None)) {

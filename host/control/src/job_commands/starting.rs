@@ -53,7 +53,7 @@ mod tests {
         fs::write(&config, format!("[cluster]\n{servers}\nnode = \"a\"\n")).unwrap();
         let own = JobPart::read(job).unwrap().unwrap();
         JobPart { config, ..own }.write(job).unwrap();
-        let _process = directory::hold(job).unwrap();
+        let _process = directory::lock_job(job).unwrap();
         let by = Author {
             user: "lena".to_owned(),
             pid: 7,

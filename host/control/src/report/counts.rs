@@ -43,12 +43,12 @@ impl JobAdmin<'_> {
     pub(crate) fn counted(&self) -> Result<LedgerSummary, ControlError> {
         if let Some(running) = self.running {
             running.context.figures.ledger.store(self.store())?;
-            return Ok(running.context.figures.ledger.whole());
+            return Ok(running.context.figures.ledger.summary());
         }
         let logs = self.job.join(&self.profile.logs.directory);
         let ledger = Ledger::open(&logs, self.store())
             .map_err(|problem| ControlError::file(&logs, &problem))?;
-        Ok(ledger.whole())
+        Ok(ledger.summary())
     }
 
     /// Writes the hosts, the busiest first. Many hosts are sorted on disk.

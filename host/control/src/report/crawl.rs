@@ -11,7 +11,7 @@ use opilio_job::census::{self, PageCensus};
 use opilio_job::directory::name_of;
 use opilio_job::job_state::JobState;
 use opilio_job::process_record::ProcessRecord;
-use opilio_visit::spelled;
+use opilio_visit::format_as_heritrix;
 
 /// The text has the columns of Heritrix' report and no others, because scripts read it. The reasons are in the objects, and in both forms
 /// of the list of seeds.
@@ -83,7 +83,7 @@ impl JobAdmin<'_> {
             ("crawl name", "name", name_of(self.job).into()),
             ("crawl status", "status", status.into()),
             ("profile", "profile", self.profile.name.as_str().into()),
-            ("duration", "", spelled(ran).into()),
+            ("duration", "", format_as_heritrix(ran).into()),
             ("", "run_time_s", json!(ran.as_secs_f64())),
             ("seeds crawled", "seeds_crawled", crawled.into()),
             (

@@ -194,7 +194,7 @@ async fn note_process_record(
             let mut process_record = process_record
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            process_record.goes_on(&job, statistics)
+            process_record.update(&job, statistics)
         });
         if let Ok(Err(problem)) = noted.await {
             tracing::warn!("cannot write process.json: {problem}");

@@ -144,7 +144,7 @@ impl Plan {
         let process_record = ProcessRecord::begin(job.directory(), baseline)
             .map_err(|source| io_error(job.directory(), source))?;
         let fetchers = Fetchers::new(&profile, job.scratch())?;
-        let cut = fetchers.base().cut();
+        let cut = fetchers.base().abort_handle();
         keep_components(&job, &plugins, &sources)?;
         let recorder = Recorder::new(profile.record.clone(), job.directory());
         let pool = plugins.stacks.pool().recorded(recorder);

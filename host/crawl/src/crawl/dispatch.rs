@@ -136,7 +136,7 @@ impl Crawl {
                 },
                 () = &mut grace, if waits => {
                     waits = false;
-                    self.stop.cut();
+                    self.stop.stop_without_waiting();
                 }
             }
         }

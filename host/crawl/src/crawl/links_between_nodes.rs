@@ -97,7 +97,7 @@ async fn until_taken_over(context: &CrawlContext, membership: &JobMembership, st
                 context.job_log.crawl("cluster", &why);
                 stop.end(End::Halted(why));
                 // Fetches that have not begun will never begin.
-                stop.cut();
+                stop.stop_without_waiting();
                 return;
             }
             confirmed => {
@@ -250,7 +250,7 @@ async fn read_inbox(context: &CrawlContext, membership: &JobMembership) -> Resul
         if can_move && place.sequence <= membership.taken().sequence {
             // Messages stay until a snapshot covers them. NATS may also have lost their removal.
             let published = membership.published();
-            if published.is_some_and(|published| place.is_through(published.covered)) {
+            if published.is_some_and(|published| place.is_at_or_before(published.covered)) {
                 reader.acknowledge(place).await?;
             }
             continue;

@@ -138,7 +138,7 @@ impl CrawlVisit<'_> {
         if membership.has_part() {
             return Ok(());
         }
-        let cut = self.context.network.fetchers.base().cut();
+        let cut = self.context.network.fetchers.base().abort_handle();
         let allowed = cut.unless_made(membership.until_has_part()).await;
         allowed.ok_or(Halt::Stopped)
     }

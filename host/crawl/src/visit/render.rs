@@ -58,7 +58,7 @@ impl CrawlVisit<'_> {
         let settings = &page.settings.browser;
         let requests = PageRequests::new(self, page.exchange, settings.requests_per_server);
         let requests = Arc::new(requests);
-        let cut = network.fetchers.base().cut();
+        let cut = network.fetchers.base().abort_handle();
         let showing = Box::pin(self.show(page, &requests));
         let shown = self.flight.aside(cut.unless_made(showing)).await;
         requests.on_board.begins(PageActivity::Archiving);

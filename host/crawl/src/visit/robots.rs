@@ -112,7 +112,7 @@ impl CrawlVisit<'_> {
 
     /// Waits, at most until the crawl ends. A long wait does not occupy a worker.
     async fn pause(&self, time: Duration) -> Result<(), Halt> {
-        let cut = self.context.network.fetchers.base().cut();
+        let cut = self.context.network.fetchers.base().abort_handle();
         let pause = self.waiting(tokio::time::sleep(time));
         cut.unless_made(pause).await.ok_or(Halt::Stopped)
     }

@@ -235,7 +235,7 @@ async fn the_number_of_headers_is_limited() {
 async fn a_stop_cuts_bodies_and_keeps_received_bytes() {
     let server = Server::plain(half).await;
     let fetcher = Fetcher::new(config()).unwrap();
-    let cut = fetcher.cut();
+    let cut = fetcher.abort_handle();
     let when_the_head_is_there = async |_: &ResponseHead| {
         cut.now();
         HeadVerdict::Continue

@@ -189,7 +189,7 @@ fn a_failing_uri_does_not_delay_the_others_of_its_queue() {
         (Disposition::Retrying { attempts: 1 }, at(2))
     );
     // Only this URI waits for the retry delay, which doubles with each attempt. The other URIs wait as after any request.
-    let why = site.frontier().why(&uri(PAGE), PAGE, at(1)).unwrap();
+    let why = site.frontier().explain(&uri(PAGE), PAGE, at(1)).unwrap();
     let why = why.to_string();
     assert!(why.starts_with("retry at 2023-11-14T22:13:40Z"), "{why}");
     assert!(

@@ -599,8 +599,8 @@ impl Pair {
                 naive.set_precedence(URIS[which], precedence, now),
             ),
             Step::Unseed(which) => (
-                frontier.unseed(&uri(URIS[which]), time),
-                naive.unseed(URIS[which]),
+                frontier.unmark_seed(&uri(URIS[which]), time),
+                naive.unmark_seed(URIS[which]),
             ),
             Step::Floor(floor) => {
                 frontier.set_precedence_floor(floor);
@@ -852,7 +852,7 @@ impl Pair {
         let why = self
             .site
             .frontier()
-            .why(&uri(text), &canonical, at(self.now))
+            .explain(&uri(text), &canonical, at(self.now))
             .unwrap();
         let naive = &self.naive;
         let same = naive

@@ -1324,7 +1324,7 @@ impl Naive {
         true
     }
 
-    pub(crate) fn unseed(&mut self, text: &str) -> bool {
+    pub(crate) fn unmark_seed(&mut self, text: &str) -> bool {
         if self.is_busy(text) {
             return false;
         }

@@ -13,7 +13,7 @@ const ZERO: Duration = Duration::ZERO;
 
 fn why(site: &mut Site, text: &str, seconds: i64) -> String {
     let canonical = candidate(text, "").canonical;
-    let why = site.frontier().why(&uri(text), &canonical, at(seconds));
+    let why = site.frontier().explain(&uri(text), &canonical, at(seconds));
     why.unwrap().to_string()
 }
 

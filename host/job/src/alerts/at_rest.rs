@@ -28,7 +28,7 @@ pub async fn give_up(job: PathBuf, why: String) -> Result<(), ProfileError> {
 
 fn halted(job: &Path, why: &str) -> Result<Option<(Destinations, Notice)>, ProfileError> {
     let profile = frozen_profile(job)?;
-    let _held = directory::hold(job)?;
+    let _held = directory::lock_job(job)?;
     let message = format!("the daemon does not restart the job: {why}");
     let board = AlertBoard::open(job);
     let at = Timestamp::now();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Returns the free space in bytes of each disk for users other than root, with the first of these folders that is on the disk.
 /// Disks whose free space the system does not report are left out. The choice of the folder does not depend on the free space, so
 /// it stays the same while data is written between two calls.
-pub fn rooms<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Vec<(PathBuf, u64)> {
+pub fn free_space_of_disks<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Vec<(PathBuf, u64)> {
     of_disks(folders, device, free_space)
 }
 

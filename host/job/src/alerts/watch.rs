@@ -85,12 +85,12 @@ impl Watch {
     }
 
     /// Replaces the limits of the alerts.
-    pub fn go_by(&mut self, settings: Alerts) {
+    pub fn set_limits(&mut self, settings: Alerts) {
         self.settings = settings;
     }
 
     /// Returns the actions that follow from the figures.
-    pub fn look(&mut self, seen: &Measurements<'_>) -> Vec<AlertAction> {
+    pub fn evaluate(&mut self, seen: &Measurements<'_>) -> Vec<AlertAction> {
         let mut actions = Vec::new();
         self.clock(seen, &mut actions);
         self.disks(seen, &mut actions);
@@ -263,7 +263,7 @@ impl Watch {
         let is_over = limit > 0 && percent >= f64::from(limit) && is_enough;
         let is_well = limit == 0 || percent < f64::from(limit) * CLEARED_AT || !is_enough;
         let last = seen.failing.as_ref();
-        let last = last.map(|(_, tally)| format!("; last error: {}", tally.last_words()));
+        let last = last.map(|(_, tally)| format!("; last error: {}", tally.last_attempt()));
         let message = format!(
             "{} of {hosts} queues back off after failures: {}{}",
             queues.failing,
@@ -428,7 +428,7 @@ mod tests {
                 waits_until: self.waits_s.map(at),
                 is_overlong: self.is_overlong,
             };
-            let actions = self.watch.look(&seen).into_iter();
+            let actions = self.watch.evaluate(&seen).into_iter();
             let texts = actions.map(|act| match act {
                 AlertAction::Raise(kind, _, severity, _) => {
                     format!("{} {}", kind.name(), severity.name())

@@ -22,7 +22,7 @@ pub struct JobLock(#[expect(dead_code, reason = "held for its lock")] File);
 ///
 /// # Errors
 /// Fails if another process holds the job, or if the lock cannot be taken.
-pub fn hold(directory: &Path) -> Result<JobLock, JobError> {
+pub fn lock_job(directory: &Path) -> Result<JobLock, JobError> {
     lock(directory).map(JobLock)
 }
 

@@ -140,7 +140,7 @@ impl Profile {
         }
         let written = self.overrides.plugin_settings(number);
         let mut settings = written
-            .over(instance, settings)
+            .applied_to(instance, settings)
             .unwrap_or_else(|| settings.clone());
         shape.fill_in(&mut settings).map_err(broken)?;
         let mut further = shape.check(&self.document, &at, &mut settings.clone());

@@ -235,7 +235,7 @@ fn settings_of_plugins_are_overridden_key_by_key_and_lists_whole() {
     let written = profile.plugins["strip"].settings.clone();
     let settings_of = |uri: &str| {
         let settings = profile.effective(&Uri::parse(uri).unwrap());
-        settings.plugins.over("strip", &written)
+        settings.plugins.applied_to("strip", &written)
     };
     assert_eq!(settings_of("http://b.org/"), None);
     assert_eq!(

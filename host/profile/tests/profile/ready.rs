@@ -103,7 +103,7 @@ fn news_visits_front_pages_sooner_than_articles() {
     let waits = |uri: &str| {
         let settings = profile.effective(&opilio_uri::Uri::parse(uri).unwrap());
         let own = &profile.plugins["wait-text"].settings;
-        let overridden = settings.plugins.over("wait-text", own);
+        let overridden = settings.plugins.applied_to("wait-text", own);
         overridden.unwrap_or_else(|| own.clone())
     };
     for front in ["https://www.kb.nl/", "http://news.example.org:8080/"] {

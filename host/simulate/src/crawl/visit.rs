@@ -203,7 +203,7 @@ impl Driver for SimulatedVisit<'_> {
             now: self.now,
             wait,
             is_visit,
-            pace: frontier.pace(&issue.queue, self.transfer.duration)?,
+            pace: frontier.request_interval(&issue.queue, self.transfer.duration)?,
             queued: frontier.statistics().queued,
             budget: self.crawl.visits_a_day,
         };
@@ -288,7 +288,7 @@ impl Driver for SimulatedVisit<'_> {
         end.kind = match ending {
             Ending::Succeeded if self.pipeline.is_robots() => EndKind::Robots,
             Ending::Succeeded => EndKind::Success,
-            _ if opilio_visit::comes_again(disposition) => EndKind::Unfinished,
+            _ if opilio_visit::will_be_reissued(disposition) => EndKind::Unfinished,
             Ending::Unfinished | Ending::Failed => EndKind::Failed,
         };
         Ok(())
