@@ -63,7 +63,7 @@ pub(crate) struct Options {
     /// Extractors [default: all].
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
-    /// Seconds of fuzzing for each extractor.
+    /// Minutes of fuzzing for each extractor.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
     /// Fuzzers at the same time.

@@ -34,7 +34,7 @@ export function faultText(fault) {
   return `${place}${fault.problem ?? fault.message ?? String(fault)}${fault.suggestion ? ` (${fault.suggestion})` : ""}`;
 }
 
-/** An error in place of a page's content. `again` is called to try again. */
+/** An error in place of a page's content. `reload` is called by the button “Try again”. */
 export function blank(problem, reload) {
   return h(
     "div.blank",

@@ -47,12 +47,12 @@ export class SettingsForm {
       "div",
       {},
       h("h2", {}, "Form"),
-      h("div.toolbar", {}, h("div.field.grow", {}, h("label", { for: search.id }, "Find a setting"), search), h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Expert settings, too"))),
+      h("div.toolbar", {}, h("div.field.grow", {}, h("label", { for: search.id }, "Find a setting"), search), h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Include expert settings"))),
       this.unknown,
       this.sections[0].element,
       this.plugins.element,
       this.sections.slice(1).map((section) => section.element),
-      h("p.hint", {}, `Lists of tables are written in the TOML: ${IN_TEXT.join(", ")}.`),
+      h("p.hint", {}, `Written only in the TOML: ${IN_TEXT.join(", ")}.`),
       nothing,
     );
     applySearch();

@@ -299,7 +299,7 @@ def settings(page, served, screenshots):
     # Expert settings are shown on request.
     numbers = page.get_by_text(re.compile("^[0-9]+ of [0-9]+ settings$"))
     before = numbers.inner_text()
-    page.get_by_label("Expert settings, too").check()
+    page.get_by_label("Include expert settings").check()
     expect(numbers).not_to_have_text(before)
     page.get_by_role("link", name="add an override").click()
     expect(page.get_by_role("heading", name="Overrides", level=1)).to_be_visible()

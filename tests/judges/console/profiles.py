@@ -222,7 +222,7 @@ def job(page, served, seed, screenshots):
     common.get_by_label("Exclusions", exact=True).fill(r"\.pdf$")
     common.get_by_label("Exclusions", exact=True).blur()
     expect(page.get_by_text("Changed for this job")).to_be_visible()
-    page.get_by_label("Start", exact=True).select_option("at a time")
+    page.get_by_label("Start", exact=True).select_option("at a set time")
     page.get_by_label("Time of the start").fill("2099-01-01T03:00")
     page.screenshot(path=f"{screenshots}/new-job-settings.png", full_page=True)
     page.get_by_role("button", name="Create job").click()

@@ -13,7 +13,7 @@ from parts import rows
 # Names of the buttons that viewers have.
 VIEWERS = re.compile(
     r"^(Sign out|Change colours|Keys|Refresh|Open|List|Count|Previous|Next|Earlier|Latest|From the beginning|Show the capture"
-    r"|5 minutes|an hour|a day|a month|all|Job|State|URIs|Queued|Content|Started|As a table|Save as .*|All settings of this URI|Expert settings, too|Plugins of each stage|Components and settings .*"
+    r"|5 minutes|an hour|a day|a month|all|Job|State|URIs|Queued|Content|Started|As a table|Save as .*|All settings of this URI|Include expert settings|Plugins of each stage|Components and settings .*"
     r"|Index of all archive files|List of pages|Search|Host|Documents|Bytes|Errors|Freshness|Last visit"
     r"|Compare|Changes of version .*|To newest: version .*|Difference to the newest version)$"
 )

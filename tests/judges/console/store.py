@@ -172,7 +172,7 @@ def hand_over(page, name, look):
     tab_to(page, page.get_by_role("button", name="Hand over", exact=True))
     page.keyboard.press("Enter")
     notice(page, "the hand-over has begun")
-    expect(page.get_by_role("status").filter(has_text="handed over, for lena")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="handed over, started by lena")).to_be_visible()
     expect(rows(page, "Files").filter(has_text=name)).to_contain_text(f"s3://{BUCKET}/crawls/{JOB}/{name}")
     look("hand-over")
 

@@ -28,7 +28,7 @@ def run(browser, served, screenshots, **_):
         page.get_by_role("button", name="Previous").click()
         expect(listed.first).to_contain_text("host-000000,")
         # The beginning of a name opens the list in the middle; paging continues from there.
-        page.get_by_label("Queue by name").fill("localhost,wide,host-0654")
+        page.get_by_label("Queue name").fill("localhost,wide,host-0654")
         page.get_by_role("button", name="Open").click()
         expect(listed.first).to_contain_text("host-065400,")
         page.get_by_role("button", name="Next").click()
@@ -38,7 +38,7 @@ def run(browser, served, screenshots, **_):
         expect(listed.first).to_contain_text("host-077777,")
         page.get_by_label("State").select_option("frozen")
         expect(page.get_by_text("No queue is frozen.")).to_be_visible()
-        page.get_by_label("Queue by name").fill("localhost,wide,host-077777,")
+        page.get_by_label("Queue name").fill("localhost,wide,host-077777,")
         page.get_by_role("button", name="Open").click()
         expect(fact(page, "Ready")).to_have_text("3")
         page.get_by_role("button", name="Freeze", exact=True).click()

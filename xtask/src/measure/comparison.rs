@@ -52,7 +52,7 @@ struct Counts {
 /// Common properties of the disagreements of one class.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Disagreement {
-    /// Kind of the difference: lines that only one of the two logs has.
+    /// Kind of the difference: "not reported" by us, or "reported alone".
     what: &'static str,
     class: String,
     hop: String,

@@ -12,8 +12,8 @@ const SIZE = 100;
 const JOBS = 1000;
 const LISTS = [
   ["changed", "URIs with other content"],
-  ["only-a", "URIs of the first only"],
-  ["only-b", "URIs of the second only"],
+  ["only-a", "URIs only in the first"],
+  ["only-b", "URIs only in the second"],
   ["status", "URIs with another status"],
 ];
 
@@ -131,7 +131,7 @@ function summary(answer) {
       {},
       counts("By status", "Status", answer.statuses, (row) => statusText(row.status)),
       counts("By media type", "Media type", answer.media_types, (row) => row.media_type),
-      counts("Hosts with other counts", "Host", answer.hosts, (row) => row.host),
+      counts("Hosts whose counts differ", "Host", answer.hosts, (row) => row.host),
     ),
   ];
 }

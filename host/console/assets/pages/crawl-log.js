@@ -38,7 +38,7 @@ export async function open(page) {
       { title: "URI", isWide: true, cell: (row) => uriLink(page.job, row.uri) },
       { title: "Size", isNumber: true, cell: (row) => bytes(row.size) },
       { title: "Media type", cell: (row) => row.media_type },
-      { title: "Took", isNumber: true, cell: (row) => (row.took_ms === null ? "–" : duration(row.took_ms / 1000)) },
+      { title: "Duration", isNumber: true, cell: (row) => (row.took_ms === null ? "–" : duration(row.took_ms / 1000)) },
       { title: "Hops", cell: (row) => row.hop_path ?? "seed" },
       { title: "Annotations", isWide: true, cell: (row) => (row.annotations.length === 0 ? "–" : row.annotations.join(", ")) },
     ],

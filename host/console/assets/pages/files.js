@@ -111,7 +111,7 @@ class FileTasks {
     const handed = `${count(files)} ${files === 1 ? "file" : "files"} handed over${lost > 0 ? `, ${count(lost)} failed` : ""}`;
     const progress = kind === "package" ? (ended ? `${name} was ${problem ? "not " : ""}written` : `${name} is being written`) : ended ? handed : `${handed} so far`;
     return [
-      h("p", {}, progress, ", for ", by, ended ? [", begun ", when(began, { isShort: true })] : "", "."),
+      h("p", {}, progress, ", started by ", by, ended ? [" ", when(began, { isShort: true })] : "", "."),
       problem && h("p.form-error", {}, problem),
       messages.length > 0 && h("ul.bad-text", {}, messages.map((message) => h("li", {}, message))),
     ];

@@ -84,7 +84,7 @@ export async function open(page) {
         seek().catch(failed);
       },
     },
-    field("Queue by name, or by its beginning", name),
+    field("Queue name, or its beginning", name),
   );
   await pages.first();
   put(
@@ -115,11 +115,11 @@ export function nextDue(queue) {
   return queue.wake ?? queue.next_ready ?? queue.next_due;
 }
 
-// Asks before it wakes queues, with the text of `opilio frontier wake --all`.
+// Asks before it wakes queues, as `opilio frontier wake --all` does.
 function askToWake(page, after) {
   ask({
-    title: "Shorten all delays that are too long after a clock was ahead?",
-    text: "Affects queues whose delay is longer than politeness and back-off allow. They then wait as after one request.",
+    title: "Wake all queues whose delay is too long?",
+    text: "If the clock of the machine was ahead, delays can be longer than politeness and back-off allow. These queues then wait as after one request.",
     yes: "Wake all",
     act: async () => {
       const answer = await send("POST", path(page.job, "wake"));

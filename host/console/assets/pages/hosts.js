@@ -11,7 +11,7 @@ import { Treemap } from "../treemap.js";
 
 const SIZE = 50;
 const TILES = 80;
-/** Values for the sizes of tiles: name, label, field of a host, format. */
+/** Values for the sizes of tiles: field of a host, label. */
 const MEASURES = [
   ["bytes", "Bytes"],
   ["documents", "Documents"],
@@ -19,7 +19,7 @@ const MEASURES = [
 ];
 const KINDS = [
   ["few", "under 1 % errors"],
-  ["some", "1 % to 10 %"],
+  ["some", "1 % to 10 % errors"],
   ["many", "over 10 % errors"],
   ["rest", "all other hosts"],
 ];
@@ -50,7 +50,7 @@ export async function open(page) {
       column("documents", "Documents", (row) => count(row.documents)),
       column("bytes", "Bytes", (row) => bytes(row.bytes)),
       column("errors", "Errors", (row) => errors(page.job, row)),
-      { title: "robots.txt", isNumber: true, cell: (row) => count(row.robots) },
+      { title: "Disallowed by robots.txt", isNumber: true, cell: (row) => count(row.robots) },
       column("freshness", "Freshness", (row) => freshness(row)),
       { title: "Overdue", isNumber: true, cell: (row) => (row.pages ? count(row.pages.due) : "–") },
       column("last-visit", "Last visit", (row) => when(row.last_visit, { isShort: true })),
@@ -126,7 +126,7 @@ function errors(job, row) {
 
 function freshness({ pages }) {
   if (!pages || pages.freshness === undefined || pages.freshness === null) return "–";
-  return pages.is_partial ? [percent(pages.freshness), h("div.hint", {}, "first 2,000 URIs")] : percent(pages.freshness);
+  return pages.is_partial ? [percent(pages.freshness), h("div.hint", {}, "from the first 2,000 URIs")] : percent(pages.freshness);
 }
 
 function kind(row) {

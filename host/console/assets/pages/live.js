@@ -180,7 +180,7 @@ async function showObservers(page, element) {
   element.hidden = false;
 }
 
-const ACTIVITIES = { waiting: "waits for a browser", loading: "loading", extraction: "taking links, text and pictures", archiving: "archiving its requests" };
+const ACTIVITIES = { waiting: "waits for a browser", loading: "loading", extraction: "extracting links, text and pictures", archiving: "archiving its requests" };
 
 /** The pages in browsers now, and pages that were rendered last. */
 class Browsers {
@@ -233,7 +233,7 @@ class Browsers {
     this.showPictures([...new Set(rendered.map((visit) => visit.uri))].slice(0, PICTURES));
   }
 
-  // Pictures that are there stay, but for those of a page that was rendered again: it has come to the front.
+  // Existing pictures are kept, except those of pages that were rendered again, which have moved to the front.
   showPictures(uris) {
     const before = this.shown;
     if (uris.join(" ") === [...before.keys()].join(" ")) return;
@@ -438,7 +438,7 @@ export function gapsOf(samples) {
   return found;
 }
 
-// Adds up points: rare events would be a row of spikes if points are only seconds apart.
+// Averages neighbouring points: rare events would be a row of spikes if points are only seconds apart.
 function mergePoints(points) {
   const size = Math.ceil(points.length / 40);
   const found = [];

@@ -12,7 +12,7 @@ import { session } from "../session.js";
 import { at, pointer } from "../settings-form.js";
 
 const DRAFT = "opilio-draft";
-const START = `# What is not written here has its default.
+const START = `# Settings that are not written here have their defaults.
 strategy = "snapshot"
 
 [operator]
@@ -20,7 +20,7 @@ contact-url = "https://example.org/crawler"
 `;
 /** Filters that decide which sites belong to the crawl. The form shows the filter of these that is in the stack as the scope. */
 const SCOPES = [
-  ["surt-scope", "under the seeds: the host or folder that each seed names"],
+  ["surt-scope", "below the seeds: the host or folder of each seed"],
   ["domain", "domains of the seeds, with their subdomains"],
   ["host", "hosts of the seeds"],
   ["path", "folders of the seeds"],
@@ -194,7 +194,7 @@ function commonFields(schema, apply) {
     make("limits/bytes", "Data limit", "Bytes received over the network after which the crawl ends; none for no limit."),
     make("politeness/min-delay", "Delay", "Shortest time between two fetches from a server."),
     excluded,
-    make("strategy", "Visits", "Whether documents are fetched once, or again and again."),
+    make("strategy", "Visits", "Whether documents are fetched once or repeatedly."),
     make("revisit/fixed-wait", "Time between visits", "For visits at fixed intervals."),
   ];
   const fixed = made.at(-1);
@@ -223,7 +223,7 @@ function commonFields(schema, apply) {
 
 // The field for the time at which the job starts.
 function startField(draft, keep) {
-  const options = [["now", "at once"], ["at", "at a time"], ["later", "later, by hand"]];
+  const options = [["now", "at once"], ["at", "at a set time"], ["later", "later, by hand"]];
   const when = choice({}, options, draft.start ?? (draft.begin === false ? "later" : "now"));
   const time = h("input", { type: "datetime-local", value: draft.time ?? "" });
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

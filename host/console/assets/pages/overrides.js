@@ -152,7 +152,7 @@ function overrideForm(page, change, after) {
     settingChooser(typed),
     typed.element,
     field("Settings, one per line as in a profile", lines),
-    h("p.hint", {}, "Conditions: all that are given must match. Separate several values by spaces; any of them may match."),
+    h("p.hint", {}, "Conditions: an override applies if all given conditions match. Separate several values with spaces; one of them must match."),
     h("div.toolbar", {}, inputs.map(([, label, input]) => field(label, input))),
     answer,
     h("div.actions", {}, h("button.button.primary", { type: "submit" }, "Preview …"), cancel),
@@ -191,7 +191,7 @@ async function propose(page, title, yes, act, after) {
 
 function touched(page, { examined, stopped, matched, queued, changed: number, at, examples }) {
   return append(h("div.touched"), [
-    h("p", {}, `Matches ${count(matched)} known URIs, ${count(queued)} of them queued. Settings change for ${count(number)}. Time of the comparison: ${utc(at)}.`),
+    h("p", {}, `Matches ${count(matched)} known URIs, ${count(queued)} of them queued. Settings change for ${count(number)} of them (at ${utc(at)}).`),
     stopped && h("p.warn-text", {}, `Stopped after ${count(examined)} URIs; there may be more.`),
     h(
       "ul",

@@ -28,7 +28,7 @@ export async function open(page) {
     put(state, own.length > 0 ? own.map(statistics) : h("p.nothing", {}, "The plugin has not been called yet."));
     errors.show(recordings);
     more.hidden = total <= recordings.length;
-    more.textContent = `${count(total - recordings.length)} older recordings are among the files.`;
+    more.textContent = `${count(total - recordings.length)} older recordings are on the page Files.`;
   });
   const reload = () => answers.ask(Promise.all([readPlugins(page), read(page, "recordings", { plugin: name, limit: ERRORS_MAX })]));
   const more = h("p.hint", { hidden: true });
@@ -51,7 +51,7 @@ export async function open(page) {
       h(
         "p.hint",
         {},
-        "The first failed calls of each kind are recorded. Run the command in the folder of the job, or download the recording and give its path. With --component it calls the next version of the plugin. All errors are in the log ",
+        "The first failed calls of each kind are recorded. To repeat a call, run its command in the folder of the job, or download the recording and give its path. With --component the command calls another version of the plugin. All errors are in the log ",
         link(page.job, "logs", { file: "runtime-errors.log", grep: ` ${name} ` }, "runtime-errors.log"),
         ".",
       ),
@@ -97,7 +97,7 @@ function errorTable(page) {
       { title: "Call", cell: (call) => [words(call.call), h("div.hint", {}, `version ${call.version}`)] },
       { title: "About", isWide: true, cell: (call) => (/^[a-z]+:/.test(call.subject ?? "") ? uriLink(page.job, call.subject) : (call.subject ?? "–")) },
       {
-        title: "Error, and how to repeat the call",
+        title: "Error, and the command that repeats the call",
         isWide: true,
         cell: (call) => [
           call.error ? errorOf(call.error) : "none: the plugin answered",
@@ -129,7 +129,7 @@ async function showSettings(page, name, element) {
     h("h2", {}, "Settings"),
     facts([
       ["Stages", stages.map(stage).join(", ") || "none"],
-      ...own.map((setting) => [h("code", {}, setting.key.slice(`plugins.${name}.`.length)), [h("code", {}, setting.toml), setting.file === REPLACEMENTS && h("div.hint", {}, "of the replacement")]]),
+      ...own.map((setting) => [h("code", {}, setting.key.slice(`plugins.${name}.`.length)), [h("code", {}, setting.toml), setting.file === REPLACEMENTS && h("div.hint", {}, "set by the replacement")]]),
     ]),
     own.length === 0 && h("p.hint", {}, "The profile sets nothing for this plugin."),
   );

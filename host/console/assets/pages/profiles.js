@@ -60,7 +60,7 @@ export async function open(page) {
       h("h1", {}, "Profiles"),
       h("div.actions", {}, h("a.button.primary", { href: "#/new-profile", "data-needs": "operator" }, "New profile"), profiles.length > 1 && h("a.button", { href: comparePlace({ profile: profiles[0].name, with: profiles[1].name }) }, "Compare")),
     ),
-    h("p.muted", {}, "A profile has the settings of a crawl. Each change makes a version. Jobs keep the version with which they were made. ", session.role === "viewer" ? "" : "Shipped profiles cannot be changed; copy them."),
+    h("p.muted", {}, "A profile has the settings of a crawl. Each change creates a version. A job keeps the version with which it was created. ", session.role === "viewer" ? "" : "Shipped profiles cannot be changed; copy them."),
     table.element,
   );
 }
@@ -76,7 +76,7 @@ export function askToCopy(name, version) {
   const newName = h("input", { required: true, value: `${name}-2`, autocomplete: "off", pattern: NAME });
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   ask({
-    title: `Copy ${name}${version ? ` of version ${version}` : ""}`,
+    title: version ? `Copy version ${version} of ${name}` : `Copy ${name}`,
     fields: [field("Name of the new profile", newName, "Letters, digits, dots, hyphens and underscores."), field("Reason, for the history", reason)],
     yes: "Copy",
     act: async () => {

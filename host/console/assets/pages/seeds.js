@@ -81,7 +81,7 @@ function askToAdd(page, after) {
     act: async () => {
       const answer = await send("POST", path(page.job, "seeds"), { seeds: lines.value.split("\n") });
       after();
-      return `${count(answer.added)} added, ${count(answer.known)} known before; ${count(answer.prefixes)} prefixes added to the scope`;
+      return `${count(answer.added)} added, ${count(answer.known)} already known; ${count(answer.prefixes)} prefixes added to the scope`;
     },
   });
 }

@@ -49,7 +49,7 @@ export async function open(page) {
         page.remember({ search: value });
         show();
       }),
-      h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Expert settings, too")),
+      h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Include expert settings")),
     ),
     note,
     list.element,

@@ -127,7 +127,7 @@ function record(page, why) {
       ["Last-Modified", uri.last_modified],
       ["Archived", uri.archived && when(uri.archived.date)],
       ["File", uri.archived && `${uri.archived.file}, offset ${count(uri.archived.offset)}`],
-      ["Record", uri.archived?.record_id],
+      ["Record ID", uri.archived?.record_id],
     ])),
     keptValues(uri.attributes),
   ];
@@ -165,7 +165,7 @@ function keptValues(attributes) {
   return h(
     "section.card",
     {},
-    h("h2", {}, "Kept values of plugins"),
+    h("h2", {}, "Values kept by plugins"),
     plugins.map(([plugin, values]) => [
       h("h3", {}, plugin),
       facts(
@@ -240,7 +240,7 @@ async function renderedVersions(page, uri) {
     "section.card",
     {},
     h("h2", {}, "In the browser"),
-    h("p.hint", {}, "The window after the page had loaded and behaviours had operated it. A picture leads to a larger one."),
+    h("p.hint", {}, "The browser window after the page was loaded and behaviours had operated it. Click a picture to enlarge it."),
     pictures(captures.map(({ date }) => ({ job: page.job, uri, at: endOf(date), caption: when(date) }))),
   );
 }
@@ -375,7 +375,7 @@ async function explain(page, uri) {
     answer.pre_fetch.length > 0 && filters("Pre-fetch filters", answer.pre_fetch),
     answer.waits.length > 0 && h("div.part", {}, h("h3", {}, "Next visit, by the current answers of wait evaluators"), answer.waits.map(wait)),
     h("details", {}, h("summary", {}, "Plugins of each stage"), facts(answer.stacks.map((stack) => [words(stack.stage), plugins(stack.plugins), true]))),
-    h("details", {}, h("summary", {}, "All settings of this URI"), h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Expert settings, too")), table.element),
+    h("details", {}, h("summary", {}, "All settings of this URI"), h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Include expert settings")), table.element),
   ];
 }
 

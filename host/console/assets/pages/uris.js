@@ -54,12 +54,12 @@ export async function open(page) {
   const show = async () => {
     listed = which();
     page.remember(listed);
-    await numbers.ask(pages.first().then(() => (pages.next === null ? "" : `More than ${count(SIZE)}; use Count for their number.`)));
+    await numbers.ask(pages.first().then(() => (pages.next === null ? "" : `More than ${count(SIZE)} matching URIs. “Count” shows their number.`)));
   };
   const tally = async () => {
     numbers.showEvent("Counting …");
     const answer = get(path(page.job, "uris", "count"), which(), page.signal);
-    await numbers.ask(answer.then(({ meant, examined }) => `${count(meant)} URIs of ${count(examined)} examined`));
+    await numbers.ask(answer.then(({ meant, examined }) => `${count(meant)} matching URIs, ${count(examined)} examined`));
     return (await answer).meant;
   };
   const sweep = async (method, title, text) => {
