@@ -150,8 +150,8 @@ const METRICS: [Metric<Figures>; 32] = [
         "Responses by whether their payload was archived already.",
         |job| {
             MetricSample::by(
-                "novelty",
-                responses(job).map(|(novelty, amount)| (novelty, amount.uris)),
+                "content",
+                responses(job).map(|(content, amount)| (content, amount.uris)),
             )
         },
     ),
@@ -160,8 +160,8 @@ const METRICS: [Metric<Figures>; 32] = [
         "Bytes of content by whether the payload was archived already.",
         |job| {
             MetricSample::by(
-                "novelty",
-                responses(job).map(|(novelty, amount)| (novelty, amount.bytes)),
+                "content",
+                responses(job).map(|(content, amount)| (content, amount.bytes)),
             )
         },
     ),
