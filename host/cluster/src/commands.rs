@@ -83,14 +83,10 @@ impl ClusterJob {
             return Ok(noted);
         }
         let last = self.last_command().await?;
-        // Earlier versions kept no time.
-        if noted.stored_ns == 0 && noted.sequence <= last {
-            return Ok(noted);
-        }
         let mut sequence = noted.sequence.min(last);
         while sequence > 0 {
             if let Found::Message(stored_ns, _) = find(&self.commands, sequence, PLACE).await?
-                && (stored_ns <= noted.stored_ns || noted.stored_ns == 0)
+                && stored_ns <= noted.stored_ns
             {
                 return Ok(MessagePlace {
                     sequence,

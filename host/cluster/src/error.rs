@@ -172,14 +172,6 @@ pub enum ClusterError {
         /// Digest of the job's component, as hexadecimal digits.
         sha256: String,
     },
-    /// The job has no profile that other nodes can fetch.
-    #[error(
-        "job {job:?} of the cluster has no profile to fetch: an earlier version of Opilio has created it; name its profile in the command"
-    )]
-    NothingToFetch {
-        /// Name of the job.
-        job: String,
-    },
     /// The object store has lost a file of the job.
     #[error(
         "the object store of NATS lacks {file:?} of job {job:?} (SHA-256 {digest}): join the job with its profile, which stores the file again"

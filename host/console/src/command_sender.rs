@@ -96,12 +96,12 @@ impl CommandSender {
             .map_err(|panic| Problem::failure(format!("a command panicked: {panic}")))?;
         reached.map_err(Problem::from)?;
         match answers.pop() {
-            Some(CommandResponse::Refused { fault, message }) => {
+            Some(CommandResponse::Refused { kind, message }) => {
                 let faults = answers.into_iter().find_map(|answer| match answer {
                     CommandResponse::Faults { faults } => Some(faults),
                     _ => None,
                 });
-                let problem = Problem::from(ControlError { fault, message });
+                let problem = Problem::from(ControlError { kind, message });
                 Err(problem.with_faults(faults.unwrap_or_default()))
             }
             _ => Ok(answers),

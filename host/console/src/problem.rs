@@ -105,8 +105,8 @@ impl Problem {
 }
 
 impl From<ControlError> for Problem {
-    fn from(ControlError { fault, message }: ControlError) -> Problem {
-        match fault {
+    fn from(ControlError { kind, message }: ControlError) -> Problem {
+        match kind {
             ErrorKind::Request => Problem::unusable(message),
             ErrorKind::Unknown => Problem::not_found(message),
             ErrorKind::State => Problem::conflict(message),

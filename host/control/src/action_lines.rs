@@ -142,7 +142,7 @@ impl JobAdmin<'_> {
         let words = match words {
             Ok(words) => words,
             // A file in another format is moved away like any other file.
-            Err(problem) if problem.fault == ErrorKind::Request => {
+            Err(problem) if problem.kind == ErrorKind::Request => {
                 outcome.sentences.push(format!("not imported: {problem}"));
                 return Ok(());
             }

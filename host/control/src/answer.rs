@@ -162,7 +162,7 @@ pub enum CommandResponse {
     /// Refusal: the command was not carried out, or not completed.
     Refused {
         /// Cause of the refusal.
-        fault: ErrorKind,
+        kind: ErrorKind,
         /// Message, one sentence.
         message: String,
     },

@@ -297,7 +297,7 @@ impl Side {
         }
         let made = described(directory).map_err(|problem| {
             ControlError::new(
-                problem.fault,
+                problem.kind,
                 format!("not a job, and no usable checkpoint: {problem}"),
             )
         })?;
@@ -362,8 +362,8 @@ fn export(job: &Path, by: &Author, out: &SyncSender<Result<String, ControlError>
     };
     let reached = carry_out(job, &request, &mut |answer| match answer {
         CommandResponse::Text { text } => out.send(Ok(text)).is_ok(),
-        CommandResponse::Refused { fault, message } => {
-            out.send(Err(ControlError { fault, message })).is_ok()
+        CommandResponse::Refused { kind, message } => {
+            out.send(Err(ControlError { kind, message })).is_ok()
         }
         _ => true,
     });

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[error("{message}")]
 pub struct ControlError {
     /// Cause of the error.
-    pub fault: ErrorKind,
+    pub kind: ErrorKind,
     /// Message, one sentence.
     pub message: String,
 }
@@ -32,9 +32,9 @@ pub enum ErrorKind {
 }
 
 impl ControlError {
-    pub(super) fn new(fault: ErrorKind, message: impl Into<String>) -> ControlError {
+    pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> ControlError {
         ControlError {
-            fault,
+            kind,
             message: message.into(),
         }
     }
@@ -73,12 +73,12 @@ impl From<opilio_frontier::FrontierError> for ControlError {
 
 impl From<opilio_job::directory::JobError> for ControlError {
     fn from(problem: opilio_job::directory::JobError) -> ControlError {
-        let fault = match &problem {
+        let kind = match &problem {
             opilio_job::directory::JobError::Io { .. } => ErrorKind::Failure,
             opilio_job::directory::JobError::NotEmpty { .. } => ErrorKind::Request,
             _ => ErrorKind::State,
         };
-        ControlError::new(fault, with_remedy(&problem))
+        ControlError::new(kind, with_remedy(&problem))
     }
 }
 

@@ -148,7 +148,7 @@ impl JobCommands {
                     return;
                 }
                 Err(NotNow::Failed(problem)) => ControlError::new(
-                    problem.fault,
+                    problem.kind,
                     format!(
                         "command {sequence} of the job is given to all nodes, but not carried out here yet: {problem}"
                     ),
@@ -158,8 +158,8 @@ impl JobCommands {
         };
         let refused = Err(problem);
         let logged = admin.log_action(None, &request.by, &request.command, &refused);
-        if let Some(ControlError { fault, message }) = refused.err().or(logged.err()) {
-            respond(CommandResponse::Refused { fault, message });
+        if let Some(ControlError { kind, message }) = refused.err().or(logged.err()) {
+            respond(CommandResponse::Refused { kind, message });
         }
     }
 

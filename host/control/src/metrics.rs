@@ -57,8 +57,8 @@ impl Figures {
                     CommandResponse::Status(it) => status = Some(*it),
                     CommandResponse::Breakdown(it) => breakdown = Some(*it),
                     CommandResponse::Plugins { plugins: it } => plugins = it,
-                    CommandResponse::Refused { fault, message } => {
-                        refused = Some(ControlError { fault, message });
+                    CommandResponse::Refused { kind, message } => {
+                        refused = Some(ControlError { kind, message });
                     }
                     _ => {}
                 }
@@ -75,7 +75,7 @@ impl Figures {
                 plugins,
             }),
             _ => Err(ControlError {
-                fault: ErrorKind::Failure,
+                kind: ErrorKind::Failure,
                 message: format!("job {} returned no metrics", job.display()),
             }),
         }
@@ -150,8 +150,8 @@ const METRICS: [Metric<Figures>; 32] = [
         "Responses by whether their payload was archived already.",
         |job| {
             MetricSample::by(
-                "novelty",
-                responses(job).map(|(novelty, amount)| (novelty, amount.uris)),
+                "content",
+                responses(job).map(|(content, amount)| (content, amount.uris)),
             )
         },
     ),
@@ -160,8 +160,8 @@ const METRICS: [Metric<Figures>; 32] = [
         "Bytes of content by whether the payload was archived already.",
         |job| {
             MetricSample::by(
-                "novelty",
-                responses(job).map(|(novelty, amount)| (novelty, amount.bytes)),
+                "content",
+                responses(job).map(|(content, amount)| (content, amount.bytes)),
             )
         },
     ),

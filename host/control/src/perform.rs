@@ -40,7 +40,7 @@ impl JobAdmin<'_> {
         let logged = self.log_action(held, by, command, &result);
         let last = match result.and(logged) {
             Ok(()) => CommandResponse::End,
-            Err(ControlError { fault, message }) => CommandResponse::Refused { fault, message },
+            Err(ControlError { kind, message }) => CommandResponse::Refused { kind, message },
         };
         respond(last);
     }

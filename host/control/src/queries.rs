@@ -392,7 +392,7 @@ mod tests {
         }
         for bad in ["", "0", "zz", "07aa", "é0", "00é"] {
             assert_eq!(
-                from_cursor("q", bad).unwrap_err().fault,
+                from_cursor("q", bad).unwrap_err().kind,
                 ErrorKind::Unknown,
                 "{bad}"
             );

@@ -153,10 +153,10 @@ impl JobAdmin<'_> {
 
 /// Returns the reason why a plugin was not replaced, with its kind.
 fn not_replaced(problem: &ReplacementError) -> ControlError {
-    let fault = match problem {
+    let kind = match problem {
         ReplacementError::Component(_) => ErrorKind::Request,
         ReplacementError::Refused(_) => ErrorKind::State,
         ReplacementError::NotKept(_) => ErrorKind::Failure,
     };
-    ControlError::new(fault, format!("not replaced: {problem}"))
+    ControlError::new(kind, format!("not replaced: {problem}"))
 }

@@ -13,7 +13,6 @@ use super::checkpoint::{
     COPIES, DESCRIPTION, JOB_COPY, VERSION, copy, copy_components, copy_folder, copy_some, parent,
 };
 use super::delivery::{hold_at_rest, must_be_job, note};
-use super::job_commands::CommandState;
 use super::{Author, Change, Changed, Checkpoint, ControlError, ErrorKind};
 use opilio_job::directory;
 use opilio_job::history;
@@ -242,9 +241,6 @@ pub(super) fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlE
     let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
     copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;
     copy_some(checkpoint, job, &COPIES).map_err(failed)?;
-    // Checkpoints of earlier versions record a running process. In the copy no process has died, so a stop that was given before
-    // the restore does not end the first process after it.
-    CommandState::write_copy(CommandState::for_copy(job)?.as_ref(), job)?;
     copy_components(checkpoint, job).map_err(failed)?;
     copy(&checkpoint.join(JOB_COPY), &job.join("job.json")).map_err(failed)
 }
@@ -370,28 +366,4 @@ fn is_on_one_disk(one: &fs::Metadata, other: &fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_on_one_disk(_one: &fs::Metadata, _other: &fs::Metadata) -> bool {
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use opilio_job::changes::SHARED_COMMANDS;
-
-    use super::*;
-
-    #[test]
-    fn a_restored_job_keeps_its_place_in_the_command_log_and_has_no_dead_process() {
-        let home = tempfile::tempdir().unwrap();
-        let (checkpoint, job) = (home.path().join("checkpoint"), home.path().join("job"));
-        fs::create_dir_all(checkpoint.join("state")).unwrap();
-        fs::write(checkpoint.join(JOB_COPY), "{}").unwrap();
-        // The copy of earlier versions.
-        let running = r#"{"carried_out":4,"is_paused":true,"is_running":true}"#;
-        fs::write(checkpoint.join(SHARED_COMMANDS), running).unwrap();
-        put_together(&checkpoint, &job).unwrap();
-        let restored = fs::read_to_string(job.join(SHARED_COMMANDS)).unwrap();
-        let restored: serde_json::Value = serde_json::from_str(&restored).unwrap();
-        assert_eq!(restored["carried_out"], 4);
-        assert_eq!(restored["is_paused"], true);
-        assert_eq!(restored["is_running"], false);
-    }
 }

@@ -243,7 +243,7 @@ async fn converse(
 
 fn read_request(line: &[u8]) -> Result<CommandRequest, CommandResponse> {
     let refused = |message: String| CommandResponse::Refused {
-        fault: ErrorKind::Request,
+        kind: ErrorKind::Request,
         message,
     };
     if line.len() as u64 > REQUEST_BYTES_MAX {

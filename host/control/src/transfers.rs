@@ -143,7 +143,7 @@ impl JobAdmin<'_> {
 }
 
 fn transfer_error(problem: &TransferError) -> ControlError {
-    let fault = match problem {
+    let kind = match problem {
         // The request names files that cannot be imported.
         TransferError::Unrecognised { .. } | TransferError::Read { .. } => ErrorKind::Request,
         TransferError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => {
@@ -151,7 +151,7 @@ fn transfer_error(problem: &TransferError) -> ControlError {
         }
         _ => ErrorKind::Failure,
     };
-    ControlError::new(fault, opilio_stacks::chain(problem))
+    ControlError::new(kind, opilio_stacks::chain(problem))
 }
 
 fn source_answer(source: &SourceReport) -> CommandResponse {

@@ -305,8 +305,8 @@ impl CrawlContext {
             let why = format!("failed too often, last with {}", fault.message);
             match consequence {
                 None => {}
-                Some(Consequence::LeftOut(rest)) => {
-                    let words = format!("{why}; left out for {} s", rest.as_secs_f64());
+                Some(Consequence::LeftOut(time)) => {
+                    let words = format!("{why}; left out for {} s", time.as_secs_f64());
                     self.alert(&fault.plugin, Severity::Warning, &words);
                 }
                 Some(Consequence::Pause { each: true }) => {

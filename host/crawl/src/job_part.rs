@@ -24,10 +24,8 @@ pub struct JobPart {
     /// Name of the job in the cluster.
     pub job: String,
     /// Names of all parts. Most parts have the name of the node that begins them.
-    #[serde(alias = "nodes")]
     pub parts: Vec<String>,
     /// Name of this part.
-    #[serde(alias = "node")]
     pub part: String,
     /// Number of partitions of the cluster. A site belongs to a partition, and the partitions are assigned to the parts in
     /// rotation.
@@ -36,7 +34,6 @@ pub struct JobPart {
     pub config: PathBuf,
     /// Epoch of the part in this directory: each new directory of a part has a greater number. 0 if other nodes cannot take the
     /// parts of the job over.
-    #[serde(default)]
     pub epoch: u64,
 }
 
@@ -316,11 +313,6 @@ mod tests {
         part.write(job.path()).unwrap();
         assert_eq!(JobPart::read(job.path()).unwrap(), Some(part.clone()));
         assert_eq!(part.store_folder().as_deref(), Some("news/n0-2"));
-
-        // As earlier versions wrote it.
-        let old = r#"{"job": "news", "nodes": ["n0", "n1"], "node": "n0", "partitions": 1024, "config": "/etc/opilio.toml"}"#;
-        fs::write(job.path().join(FILE), old).unwrap();
-        assert_eq!(JobPart::read(job.path()).unwrap(), Some(part_of(2)));
         assert_eq!(part_of(2).store_folder(), None);
     }
 

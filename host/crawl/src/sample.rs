@@ -378,7 +378,7 @@ fn without_guards(plugin: &Plugin) -> Staged {
     let never = BreakerSettings {
         faults: None,
         calls: 0,
-        rest: Duration::ZERO,
+        skip_for: Duration::ZERO,
         then: None,
     };
     Staged {

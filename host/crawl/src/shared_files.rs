@@ -107,10 +107,8 @@ impl SharedFiles {
     /// The first difference, or NATS fails.
     pub(crate) async fn check(&self, job: &ClusterJob) -> Result<(), ClusterError> {
         job.check_files(&self.same())?;
-        match SharedProfile::of(job).await? {
-            Some(theirs) => self.description.check(&theirs, job.name()),
-            None => Ok(()),
-        }
+        let theirs = SharedProfile::of(job).await?;
+        self.description.check(&theirs, job.name())
     }
 
     fn same(&self) -> Vec<(&'static str, &[u8])> {
@@ -125,19 +123,15 @@ impl SharedFiles {
 }
 
 impl SharedProfile {
-    /// The description of a job; `None` if an earlier version has created the job.
-    async fn of(job: &ClusterJob) -> Result<Option<SharedProfile>, ClusterError> {
-        if !job.manifest().files.contains_key(DESCRIPTION_FILE) {
-            return Ok(None);
-        }
+    /// The description of a job.
+    async fn of(job: &ClusterJob) -> Result<SharedProfile, ClusterError> {
         let json = job.read_file(DESCRIPTION_FILE).await?;
-        let read = serde_json::from_slice(&json).map_err(|problem| {
+        serde_json::from_slice(&json).map_err(|problem| {
             ClusterError::Config(format!(
                 "cannot read the description of job {:?} of the cluster ({problem}): run the same version of Opilio on all nodes",
                 job.name()
             ))
-        });
-        read.map(Some)
+        })
     }
 
     fn check(&self, theirs: &SharedProfile, job: &str) -> Result<(), ClusterError> {
@@ -208,9 +202,6 @@ impl FetchedProfile {
         })?;
         let job = ClusterJob::open(&cluster, job).await?;
         let description = SharedProfile::of(&job).await?;
-        let description = description.ok_or_else(|| ClusterError::NothingToFetch {
-            job: job.name().to_owned(),
-        })?;
         let profile = text_of(&job, PROFILE_FILE).await?;
         let seeds = text_of(&job, SEEDS_FILE).await?;
         let parts = parts_of_job(&job).await?;

@@ -490,7 +490,7 @@ impl Driver for CrawlVisit<'_> {
 
     fn finish(&self, outcome: Outcome) -> Result<FinishResult, Halt> {
         let ticket = self.pipeline.issue.ticket;
-        tracing::info_span!("settle").in_scope(|| {
+        tracing::info_span!("finish").in_scope(|| {
             let mut frontier = self.context.frontier();
             Ok(frontier.finished(ticket, outcome, Timestamp::now())?)
         })

@@ -11,7 +11,7 @@ use opilio_uri::HopPath;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    BytesByNovelty, ContentState, Digests, Directive, Fingerprint, GroupFigures, KeptChange,
+    BytesByContentState, ContentState, Digests, Directive, Fingerprint, GroupFigures, KeptChange,
     KeptValue, KeptValues, LastOutcome, LinkAttribute, Oscillation, Overdue, PastVisit,
     PlannedReconsideration, Politeness, PrecedencePolicy, QueueSettings, Quota, Rejection,
     Revisits, Signal, SignalSource, Statistics, Strategy, StrippedDigest, Tally, UriRecord,
@@ -397,7 +397,7 @@ fn the_counters() {
             not_modified: 9,
             unknown: 10,
         },
-        bytes: BytesByNovelty {
+        bytes: BytesByContentState {
             novel: 11,
             unchanged: 12,
             unknown: 13,

@@ -91,6 +91,6 @@ pub use settings::{CrawlPart, Resolver, WaitLimits, WaitResolver};
 pub use shared::SharedFrontier;
 pub use signal::{Signal, SignalSource};
 pub use site::{GroupFigures, SiteRecord};
-pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};
+pub use statistics::{BytesByContentState, Overdue, Revisits, Statistics};
 pub use store::{FORMAT_VERSION, FrontierError};
 pub use tally::{OverQuota, Tally, TallyKind};

@@ -31,7 +31,7 @@ pub struct Statistics {
     /// Of these, visits to URIs that had been visited before.
     pub revisits: Revisits,
     /// Bytes of content received by successful visits.
-    pub bytes: BytesByNovelty,
+    pub bytes: BytesByContentState,
     /// Retries.
     pub retries: u64,
     /// Number of times a URI was put back to wait for a prerequisite.
@@ -91,9 +91,9 @@ pub struct Revisits {
     pub unknown: u64,
 }
 
-/// Content in bytes.
+/// Bytes of content by content state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct BytesByNovelty {
+pub struct BytesByContentState {
     /// Of visits found new or changed.
     pub novel: u64,
     /// Of visits found unchanged.

@@ -23,7 +23,7 @@ use utoipa::ToSchema;
 
 use crate::log_files;
 
-use self::line::{CountedLine, Novelty};
+use self::line::{CountedLine, ResponseContent};
 
 pub use self::host_counts::HostCounts;
 pub(crate) use self::line::host as host_of;
@@ -349,10 +349,10 @@ impl LedgerSummary {
             return;
         }
         totals.responses.add(amount);
-        match line.novelty {
-            Novelty::Novel => totals.novel.add(amount),
-            Novelty::Duplicate => totals.duplicate.add(amount),
-            Novelty::NotModified => totals.not_modified.add(amount),
+        match line.content {
+            ResponseContent::Novel => totals.novel.add(amount),
+            ResponseContent::Duplicate => totals.duplicate.add(amount),
+            ResponseContent::NotModified => totals.not_modified.add(amount),
         }
         let is_new = !self.media_types.contains_key(line.media_type);
         let is_too_much =

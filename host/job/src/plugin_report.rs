@@ -25,7 +25,7 @@ pub use metrics::expose;
 /// Maximum of rows kept from earlier processes. Each row is a plugin or a variant; those with the most calls are kept.
 const ROWS_MAX: usize = 1000;
 
-/// Statistics of a plugin over all processes of the job. Files of earlier versions with hyphens in the names can be read, too.
+/// Statistics of a plugin over all processes of the job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PluginReport {
     /// Name in the profile.
@@ -44,29 +44,23 @@ pub struct PluginReport {
     /// Durations of calls.
     pub times: CallTimes,
     /// Maximum linear memory of a call, in bytes.
-    #[serde(alias = "memory-max")]
     pub memory_max: u64,
     /// Answers by kind: `links`, `accept`, `pass` …
     pub outputs: BTreeMap<String, u64>,
     /// Answered waits that were corrected, by reason: `zero`, `too-short` and `too-long` were moved to the profile's limits,
     /// `oscillating` to the middle between the answer and the last wait.
-    #[serde(default, alias = "odd-waits")]
     pub odd_waits: BTreeMap<String, u64>,
     /// The plugin's own counters.
     pub counters: BTreeMap<String, u64>,
     /// Bytes of log messages that exceeded the limit and were dropped.
-    #[serde(alias = "log-bytes-dropped")]
     pub log_bytes_dropped: u64,
     /// Number of kept values that were dropped because they exceeded a limit or were not declared.
-    #[serde(alias = "kept-dropped")]
     pub kept_dropped: u64,
     /// Remaining seconds for which the plugin is left out after too many errors.
-    #[serde(alias = "left-out-s")]
     pub left_out_s: Option<f64>,
     /// Number of times the plugin has failed too often.
     pub trips: u64,
     /// Number of events that an observer has lost because of errors.
-    #[serde(alias = "lost-events")]
     pub lost_events: u64,
 }
 
@@ -74,19 +68,14 @@ pub struct PluginReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CallTimes {
     /// Total duration.
-    #[serde(alias = "total-s")]
     pub total_s: f64,
     /// Median.
-    #[serde(alias = "median-s")]
     pub median_s: f64,
     /// 90th percentile.
-    #[serde(alias = "p90-s")]
     pub p90_s: f64,
     /// 99th percentile.
-    #[serde(alias = "p99-s")]
     pub p99_s: f64,
     /// Maximum.
-    #[serde(alias = "max-s")]
     pub max_s: f64,
 }
 
@@ -97,7 +86,6 @@ pub struct PluginFigures {
     /// Figures for reports.
     pub report: PluginReport,
     /// Durations of calls, from which the report's times are computed.
-    #[serde(default)]
     pub durations: DurationHistogram,
 }
 
@@ -430,30 +418,6 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         assert_eq!(plugin_table(&[report("idle", 0)]), "");
     }
 
-    #[test]
-    fn names_are_written_in_snake_case_and_read_with_hyphens_too() {
-        let seen = PluginReport {
-            left_out_s: Some(12.5),
-            lost_events: 2,
-            odd_waits: BTreeMap::from([("zero".to_owned(), 1)]),
-            ..report("html", 100)
-        };
-        let mut now = serde_json::to_value(&seen).unwrap();
-        assert_eq!(now["times"]["median_s"], 12e-6);
-        assert_eq!(now["memory_max"], 3 << 19);
-        let hyphens = |of: &mut serde_json::Value| {
-            let fields = std::mem::take(of.as_object_mut().unwrap());
-            let fields = fields.into_iter();
-            *of = fields
-                .map(|(name, value)| (name.replace('_', "-"), value))
-                .collect();
-        };
-        hyphens(&mut now["times"]);
-        hyphens(&mut now);
-        assert_eq!(now["left-out-s"], 12.5);
-        assert_eq!(serde_json::from_value::<PluginReport>(now).unwrap(), seen);
-    }
-
     /// Figures of a plugin from one process.
     fn figures_of(name: &str, calls: u64, times: &str) -> PluginFigures {
         PluginFigures {
@@ -518,11 +482,6 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         std::fs::create_dir(job.path().join("reports")).unwrap();
         std::fs::write(job.path().join("reports/plugins.json"), "[{").unwrap();
         assert!(EarlierPluginFigures::open(job.path()).with([]).is_empty());
-        // The format before durations were stored.
-        let old = serde_json::to_string(&[report("html", 2)]).unwrap();
-        std::fs::write(job.path().join("reports/plugins.json"), old).unwrap();
-        let rows = EarlierPluginFigures::open(job.path()).with([figures_of("html", 1, "{}")]);
-        assert_eq!(reports(&rows)[0].calls, 3);
     }
 
     fn reports(seen: &[PluginFigures]) -> Vec<PluginReport> {

@@ -5,8 +5,7 @@
 //! varint  varint  a byte                  option      5 bytes  varint, seconds
 //! ```
 //!
-//! The digest is present only if the visit brought a version, the wait only if one was decided. Without both the form is that of
-//! earlier versions of this code, and is still readable.
+//! The digest is present only if the visit brought a version, the wait only if one was decided.
 
 use std::fmt;
 use std::time::Duration;
@@ -42,8 +41,7 @@ pub struct PastVisit {
     pub size: Option<u64>,
     /// The first bytes of the payload digest of its version; `None` if it brought no version that was kept.
     pub digest: Option<[u8; SHORT_DIGEST_BYTES]>,
-    /// The wait that was decided after it, in whole seconds, rounded up. `None` if there is no next visit, or if an earlier
-    /// version of this code wrote it.
+    /// The wait that was decided after it, in whole seconds, rounded up. `None` if there is no next visit.
     pub wait: Option<Duration>,
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// Limits of documents, bytes and time; `None` means no limit. Prerequisites do not count. Numbers of documents are checked before
-/// the fetch that would exceed them. Bytes, novelty and time are known only after a fetch, so the document that exceeds them is
-/// the last.
+/// the fetch that would exceed them. Bytes, new content and time are known only after a fetch, so the document that exceeds them
+/// is the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Quota {
     /// Responses of any status, without those that are retried.

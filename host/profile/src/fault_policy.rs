@@ -43,7 +43,7 @@ pub struct BreakerFile {
 
     /// For `"skip"`: time for which the plugin is left out before it is tried again. Default `"10m"`: rare enough that retries
     /// cost nothing.
-    pub rest: DurationWritten,
+    pub skip_for: DurationWritten,
 }
 
 /// Action on a plugin that fails too often.
@@ -68,7 +68,7 @@ pub struct BreakerSettings {
     /// The action as written; [`BreakerSettings::action_at`] gives the effective one.
     pub then: Option<BreakerAction>,
     /// Time for which it is left out; longer than zero.
-    pub rest: Duration,
+    pub skip_for: Duration,
 }
 
 impl OnFault {
@@ -98,7 +98,7 @@ impl Default for BreakerFile {
             faults: 25.into(),
             calls: 100,
             then: None,
-            rest: "10m".into(),
+            skip_for: "10m".into(),
         }
     }
 }
@@ -120,7 +120,7 @@ impl BreakerFile {
             faults,
             calls: self.calls,
             then: self.then,
-            rest: part.positive_duration("rest", &self.rest),
+            skip_for: part.positive_duration("skip-for", &self.skip_for),
         }
     }
 }

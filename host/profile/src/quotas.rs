@@ -10,8 +10,8 @@ use crate::count::CountWritten;
 use crate::duration::DurationWritten;
 
 /// Quotas of each queue, host, domain or source seed, and of the crawl; robots.txt and DNS do not count. Document quotas apply
-/// before a fetch. Quotas of bytes, novelty and time may be exceeded by one document. `[limits]` count only for one process of a
-/// crawl.
+/// before a fetch. Quotas of bytes, new content and time may be exceeded by one document. `[limits]` count only for one process
+/// of a crawl.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QuotasFile {

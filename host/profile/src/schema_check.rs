@@ -10,13 +10,6 @@ use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, FAULTS_MAX, Level};
 use crate::document::{Document, KeyOrValue, child, dotted, parent};
 
-/// Keys of earlier versions, their replacements, and what to write.
-const WITHDRAWN: [(&str, &str, &str); 1] = [(
-    "private-addresses",
-    "allow-addresses",
-    "write allow-addresses = [\"loopback\", \"private\"], and add \"link-local\" or \"metadata\" if they are needed",
-)];
-
 /// Most known keys that are listed if none is near the written one.
 const KNOWN_KEYS_MAX: usize = 32;
 
@@ -267,12 +260,6 @@ impl<'s> Shape<'s> {
     /// A suggestion for an unknown key. `table` comes before the names of the keys beside it: the table and a dot, or nothing.
     fn known_keys(&self, node: Option<&'s Value>, key: &str, table: &str) -> String {
         let known: Vec<&str> = keys(node).collect();
-        let withdrawn = WITHDRAWN
-            .iter()
-            .find(|(old, new, _)| *old == key && known.iter().any(|known| new == known));
-        if let Some((_, new, remedy)) = withdrawn {
-            return remedy.replacen(new, &format!("{table}{new}"), 1);
-        }
         if let Some(near) = nearest(key, known.iter().copied()) {
             return format!("did you mean {}?", quote(&format!("{table}{near}")));
         }

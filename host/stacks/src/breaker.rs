@@ -186,8 +186,8 @@ impl Breaker {
         state.trips += 1;
         Some(match then {
             BreakerAction::Skip => {
-                state.open_until = Some(Instant::now() + self.rule.rest);
-                Consequence::LeftOut(self.rule.rest)
+                state.open_until = Some(Instant::now() + self.rule.skip_for);
+                Consequence::LeftOut(self.rule.skip_for)
             }
             BreakerAction::Pause => Consequence::Pause { each: false },
             BreakerAction::Halt => {
@@ -227,12 +227,12 @@ impl UnansweredCall {
 mod tests {
     use super::*;
 
-    fn breaker(faults: Option<u32>, calls: u32, rest: Duration) -> Breaker {
+    fn breaker(faults: Option<u32>, calls: u32, skip_for: Duration) -> Breaker {
         Breaker::new(BreakerSettings {
             faults,
             calls,
             then: None,
-            rest,
+            skip_for,
         })
     }
 
@@ -258,12 +258,12 @@ mod tests {
 
     #[test]
     fn an_open_breaker_does_not_trip_again() {
-        let rest = Duration::from_secs(3600);
+        let skip_for = Duration::from_secs(3600);
         for (then, consequence) in [
-            (BreakerAction::Skip, Consequence::LeftOut(rest)),
+            (BreakerAction::Skip, Consequence::LeftOut(skip_for)),
             (BreakerAction::Halt, Consequence::Halt),
         ] {
-            let breaker = breaker(Some(1), 10, rest);
+            let breaker = breaker(Some(1), 10, skip_for);
             assert_eq!(breaker.count(true, then), Some(consequence));
             assert_eq!(breaker.count(true, then), None);
             assert_eq!(breaker.state().trips, 1);
@@ -275,13 +275,13 @@ mod tests {
         let breaker = breaker(Some(2), 10, Duration::from_millis(1));
         assert_eq!(breaker.state(), BreakerState::default());
         breaker.count(true, BreakerAction::Skip);
-        let rest = Consequence::LeftOut(Duration::from_millis(1));
-        assert_eq!(breaker.count(true, BreakerAction::Skip), Some(rest));
+        let left_out = Consequence::LeftOut(Duration::from_millis(1));
+        assert_eq!(breaker.count(true, BreakerAction::Skip), Some(left_out));
         while breaker.state().open_for.is_some() {
             std::thread::yield_now();
         }
         assert_eq!(breaker.count(true, BreakerAction::Skip), None);
-        assert_eq!(breaker.count(true, BreakerAction::Skip), Some(rest));
+        assert_eq!(breaker.count(true, BreakerAction::Skip), Some(left_out));
         assert_eq!(breaker.state().trips, 2);
     }
 

@@ -68,8 +68,8 @@ fn write_answers(
         }
     })?;
     if let Some(message) = not_chosen {
-        let fault = ErrorKind::Request;
-        return Ok(refused(&ControlError { fault, message }));
+        let kind = ErrorKind::Request;
+        return Ok(refused(&ControlError { kind, message }));
     }
     let is_whole = asking.code == exit::OK;
     let written = show.finish(is_whole, out).and_then(|()| out.flush());
@@ -141,11 +141,11 @@ impl<'a> Asking<'a> {
             CommandResponse::End => true,
             // The output has failed, so later refusals are not shown.
             CommandResponse::Refused { .. } if failed.is_some() => true,
-            CommandResponse::Refused { fault, message } => {
+            CommandResponse::Refused { kind, message } => {
                 if let Some(progress) = progress.take() {
                     progress.finish_and_clear();
                 }
-                *code = refused(&ControlError { fault, message });
+                *code = refused(&ControlError { kind, message });
                 true
             }
             other => {
@@ -241,7 +241,7 @@ fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) 
 )]
 pub(crate) fn refused(problem: &ControlError) -> u8 {
     eprintln!("opilio: {problem}");
-    match problem.fault {
+    match problem.kind {
         ErrorKind::Request => exit::USAGE,
         ErrorKind::Unknown | ErrorKind::State | ErrorKind::Failure => exit::FAILED,
     }

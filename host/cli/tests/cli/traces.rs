@@ -158,7 +158,7 @@ async fn a_uri_can_be_followed_from_its_fetch_to_the_frontier() {
         ("body", "fetch"),
         ("plugin", "uri"),
         ("write", "uri"),
-        ("settle", "uri"),
+        ("finish", "uri"),
     ] {
         assert_eq!(parent(child), Some(within), "{child}");
     }

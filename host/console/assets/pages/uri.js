@@ -92,7 +92,7 @@ function record(page, why) {
       sentence,
       why.in_process && h("p", {}, badge("in-process"), " It is being fetched."),
       facts([
-        ["State", [badge(uri.state), " ", uri.standing && uri.standing !== "open" && badge(uri.standing)]],
+        ["State", [badge(uri.state), " ", uri.last_outcome && uri.last_outcome !== "open" && badge(uri.last_outcome)]],
         ["Last status", uri.status ? statusText(uri.status) : "none yet"],
         ["Refused by", why.last_refusal && refusal(why.last_refusal)],
         ["Due", uri.due && when(uri.due)],

@@ -28,7 +28,7 @@ export async function open(page) {
     key: (row) => row.uri,
     columns: [
       { title: "URI", isHead: true, isWide: true, cell: (row) => uriLink(page.job, row.uri) },
-      { title: "State", cell: (row) => badge(row.standing === "open" ? row.state : row.standing) },
+      { title: "State", cell: (row) => badge(row.last_outcome === "open" ? row.state : row.last_outcome) },
       { title: "Status", isNumber: true, cell: (row) => fetchStatus(row.status) },
       { title: "Visits", isNumber: true, cell: (row) => count(row.visits ?? 0) },
       { title: "Versions", isNumber: true, cell: (row) => count(row.versions ?? 0) },

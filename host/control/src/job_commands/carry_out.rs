@@ -239,11 +239,11 @@ impl JobCommands {
             }
         });
         if let CommandResponse::Refused {
-            fault: fault @ ErrorKind::Failure,
+            kind: kind @ ErrorKind::Failure,
             message,
         } = last
         {
-            return Err(NotNow::Failed(ControlError::new(fault, message)));
+            return Err(NotNow::Failed(ControlError::new(kind, message)));
         }
         if is_again {
             // A change that the previous attempt has stored is refused because it exists already.
@@ -361,10 +361,10 @@ fn finish(admin: &JobAdmin<'_>, by: &Author, command: &Command, words: &str, res
             done(words, respond);
             respond(CommandResponse::End);
         }
-        Err(ControlError { fault, message }) => {
+        Err(ControlError { kind, message }) => {
             // The message has the result.
             tracing::warn!("{message}");
-            respond(CommandResponse::Refused { fault, message });
+            respond(CommandResponse::Refused { kind, message });
         }
     }
 }

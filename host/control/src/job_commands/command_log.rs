@@ -213,9 +213,9 @@ pub(super) fn wait<T: Send>(
 }
 
 pub(super) fn not_given(problem: &ClusterError) -> ControlError {
-    let fault = match problem.is_temporary() {
+    let kind = match problem.is_temporary() {
         true => ErrorKind::Failure,
         false => ErrorKind::State,
     };
-    ControlError::new(fault, opilio_stacks::chain(problem))
+    ControlError::new(kind, opilio_stacks::chain(problem))
 }

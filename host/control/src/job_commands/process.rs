@@ -216,7 +216,7 @@ async fn until_retry(failed: Option<&HeldUp>) {
 }
 
 fn copy_of(problem: &ControlError) -> ControlError {
-    ControlError::new(problem.fault, problem.message.clone())
+    ControlError::new(problem.kind, problem.message.clone())
 }
 
 /// Carries out the commands that were given while no process ran the job, before the crawl begins.

@@ -25,7 +25,7 @@ impl JobCommands {
         let answers = match place {
             OtherPart::Site { part } => self.answers_of(part, request).map_err(|problem| {
                 ControlError::new(
-                    problem.fault,
+                    problem.kind,
                     format!(
                         "the site of this URI belongs to part {part:?} of the crawl: {problem}"
                     ),
@@ -37,8 +37,8 @@ impl JobCommands {
             Ok(answers) => answers.into_iter().for_each(|answer| {
                 respond(answer);
             }),
-            Err(ControlError { fault, message }) => {
-                respond(CommandResponse::Refused { fault, message });
+            Err(ControlError { kind, message }) => {
+                respond(CommandResponse::Refused { kind, message });
             }
         }
     }
@@ -227,7 +227,7 @@ fn is_unknown(answers: &[CommandResponse]) -> bool {
     matches!(
         answers.last(),
         Some(CommandResponse::Refused {
-            fault: ErrorKind::Unknown,
+            kind: ErrorKind::Unknown,
             ..
         })
     )
@@ -252,7 +252,7 @@ fn answers(request: &[u8], running: &Running) -> Vec<u8> {
                 });
         }
         _ => answers.push(CommandResponse::Refused {
-            fault: ErrorKind::Request,
+            kind: ErrorKind::Request,
             message: "invalid question: run the same version of Opilio on all nodes".to_owned(),
         }),
     }

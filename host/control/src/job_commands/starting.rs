@@ -79,6 +79,6 @@ mod tests {
             pid: 0,
         };
         let problem = stop_other_nodes(part.directory(), by).unwrap_err();
-        assert_eq!(problem.fault, ErrorKind::State, "{problem}");
+        assert_eq!(problem.kind, ErrorKind::State, "{problem}");
     }
 }

@@ -12,11 +12,10 @@ use crate::ControlError;
 
 /// The place of a directory in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub(crate) struct CommandState {
     /// Number of the last command that was carried out in the order of the log; 0 for none.
     pub(super) carried_out: u64,
-    /// Time at which NATS stored that command, in nanoseconds since 1970; 0 if unknown. It distinguishes commands with the same
+    /// Time at which NATS stored that command, in nanoseconds since 1970; 0 for none. It distinguishes commands with the same
     /// number.
     pub(super) carried_out_ns: i64,
     /// Number of the last pause, resumption or stop that was carried out before its turn, because an earlier command failed; 0 for
@@ -141,18 +140,5 @@ mod tests {
 
         CommandState::note_death(copy.path()).unwrap();
         assert_eq!(CommandState::read(copy.path()).unwrap(), state());
-    }
-
-    #[test]
-    fn a_place_of_an_earlier_version_is_read() {
-        let job = tempfile::tempdir().unwrap();
-        let json = r#"{"carried_out": 3, "is_paused": true}"#;
-        fs::write(job.path().join(SHARED_COMMANDS), json).unwrap();
-        let expected = CommandState {
-            carried_out: 3,
-            is_paused: true,
-            ..CommandState::default()
-        };
-        assert_eq!(CommandState::read(job.path()).unwrap(), expected);
     }
 }

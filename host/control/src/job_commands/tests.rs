@@ -359,7 +359,7 @@ async fn a_command_about_a_queue_of_another_part_is_carried_out_there() {
         let answer_to = |question: Vec<u8>| async move {
             let question = String::from_utf8(question).unwrap();
             let unknown = CommandResponse::Refused {
-                fault: ErrorKind::Unknown,
+                kind: ErrorKind::Unknown,
                 message: "queue not found".to_owned(),
             };
             let done = CommandResponse::Done {
@@ -463,7 +463,7 @@ async fn all_parts_are_asked_for_a_queue_at_the_same_time() {
                         result: "frozen by b".to_owned(),
                     };
                     let unknown = CommandResponse::Refused {
-                        fault: ErrorKind::Unknown,
+                        kind: ErrorKind::Unknown,
                         message: "queue not found".to_owned(),
                     };
                     let answers = match name {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Amount;
-use super::line::{CountedLine, Novelty};
+use super::line::{CountedLine, ResponseContent};
 
 /// Counts of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -70,10 +70,10 @@ impl HostCounts {
         }
         if line.is_response() {
             self.responses.add(amount);
-            match line.novelty {
-                Novelty::Novel => self.novel.add(amount),
-                Novelty::Duplicate => self.duplicate.add(amount),
-                Novelty::NotModified => self.not_modified.add(amount),
+            match line.content {
+                ResponseContent::Novel => self.novel.add(amount),
+                ResponseContent::Duplicate => self.duplicate.add(amount),
+                ResponseContent::NotModified => self.not_modified.add(amount),
             }
         }
     }

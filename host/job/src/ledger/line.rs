@@ -18,17 +18,17 @@ pub(super) struct CountedLine<'l> {
     pub media_type: &'l str,
     /// The seed it descends from.
     pub source: Option<&'l str>,
-    /// Whether the content was new.
-    pub novelty: Novelty,
+    /// The content, compared with the archive.
+    pub content: ResponseContent,
     /// `true` if a filter identified the response as a bot wall.
     pub is_wall: bool,
     /// `true` for a prerequisite: a DNS look-up, a robots.txt or a login.
     pub is_prerequisite: bool,
 }
 
-/// Whether the content was new to the archive.
+/// Content of a response, compared with the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Novelty {
+pub(super) enum ResponseContent {
     /// New, as far as is known.
     Novel,
     /// The content is archived already, by its digest or by the answer of a change evaluator.
@@ -66,12 +66,12 @@ impl CountedLine<'_> {
             host,
             media_type,
             source: (source != "-").then_some(source),
-            novelty: if has("duplicate:server-not-modified") {
-                Novelty::NotModified
+            content: if has("duplicate:server-not-modified") {
+                ResponseContent::NotModified
             } else if has("duplicate:digest") || has("unchanged") {
-                Novelty::Duplicate
+                ResponseContent::Duplicate
             } else {
-                Novelty::Novel
+                ResponseContent::Novel
             },
         })
     }
@@ -131,7 +131,7 @@ mod tests {
             host: "a.org",
             media_type: "text/html",
             source: Some("http://a.org/"),
-            novelty: Novelty::Duplicate,
+            content: ResponseContent::Duplicate,
             is_wall: false,
             is_prerequisite: false,
         };

@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(
             exported(&trial),
             [concat!(
-                r#"{"uri":"http://example.org/","state":"queued","standing":"succeeded","status":200,"#,
+                r#"{"uri":"http://example.org/","state":"queued","last_outcome":"succeeded","status":200,"#,
                 r#""queue":"org,example,","hop_path":"LL","via":"http://via.org/","context":"a/@href","#,
                 r#""source":"http://seed.org/","seed":false,"strategy":"revisit","precedence":1,"cost":1,"#,
                 r#""directive":"normal","discovered":"2026-11-20T12:00:00Z","due":"2026-12-01T12:00:00Z","#,
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(
             exported(&trial),
             [concat!(
-                r#"{"uri":"http://example.org/","state":"queued","standing":"open","status":0,"#,
+                r#"{"uri":"http://example.org/","state":"queued","last_outcome":"open","status":0,"#,
                 r#""queue":"org,example,","hop_path":"LL","via":"http://via.org/","context":"a/@href","#,
                 r#""source":"http://seed.org/","seed":false,"strategy":"snapshot","precedence":1,"cost":1,"#,
                 r#""directive":"normal","discovered":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z","#,

@@ -41,7 +41,7 @@ impl Serialize for UriLine<'_> {
         let mut line = Object::new(serializer)?;
         line.put("uri", &record.uri)?;
         line.put("state", state)?;
-        line.put("standing", outcome_name(record.last_outcome))?;
+        line.put("last_outcome", outcome_name(record.last_outcome))?;
         line.put("status", &record.status)?;
         line.put("queue", &record.queue)?;
         line.put("hop_path", record.hop_path.as_str())?;
@@ -320,7 +320,7 @@ struct ImportLine {
     uri: String,
     #[serde(default)]
     state: State,
-    #[serde(rename = "standing", default)]
+    #[serde(default)]
     last_outcome: ImportOutcome,
     status: Option<i32>,
     hop_path: Option<String>,
@@ -467,13 +467,13 @@ mod tests {
             true,
         );
         check(
-            r#"{"uri":"http://a.org/","standing":"failed","status":-2,"state":"queued"}"#,
+            r#"{"uri":"http://a.org/","last_outcome":"failed","status":-2,"state":"queued"}"#,
             Some(LastOutcome::Failed),
             Some(-2),
             false,
         );
         check(
-            r#"{"uri":"http://a.org/","standing":"open","status":0,"state":"deleted"}"#,
+            r#"{"uri":"http://a.org/","last_outcome":"open","status":0,"state":"deleted"}"#,
             Some(LastOutcome::Disregarded),
             Some(-6000),
             false,
@@ -492,7 +492,7 @@ mod tests {
             ("{}", "not a line of an export"),
             ("[1]", "not a line of an export"),
             (
-                r#"{"uri":"http://a.org/","standing":"lost"}"#,
+                r#"{"uri":"http://a.org/","last_outcome":"lost"}"#,
                 "not a line of an export",
             ),
             (r#"{"uri":"a.org"}"#, "\"a.org\" cannot be crawled"),

@@ -204,8 +204,8 @@ fn plugins_of_a_stage_that_is_turned_off_are_noted() {
     );
     check_notes(&format!("browser.render = 'auto'\n{table}"), &[]);
     check_notes(
-        "[plugins.html]\ncomponent = 'builtin:html'\nbreaker = { then = 'halt', rest = '1m' }\n",
-        &["3:28: note: rest has no effect"],
+        "[plugins.html]\ncomponent = 'builtin:html'\nbreaker = { then = 'halt', skip-for = '1m' }\n",
+        &["3:28: note: skip-for has no effect"],
     );
 }
 

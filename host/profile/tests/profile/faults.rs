@@ -92,21 +92,6 @@ p.toml:3:1: unknown key "workers" (its full name is workers, without a table)
 }
 
 #[test]
-fn the_replacement_of_a_withdrawn_key_is_suggested() {
-    check(
-        "[fetch]\nprivate-addresses = true\n[[override]]\nmatch.host = [\"a.org\"]\nfetch.private-addresses = true",
-        r#"
-p.toml:2:1: unknown key "private-addresses" (write allow-addresses = ["loopback", "private"], and add "link-local" or "metadata" if they are needed)
-    2 | private-addresses = true
-      | ^^^^^^^^^^^^^^^^^
-p.toml:5:7: unknown key "private-addresses" (write allow-addresses = ["loopback", "private"], and add "link-local" or "metadata" if they are needed)
-    5 | fetch.private-addresses = true
-      |       ^^^^^^^^^^^^^^^^^
-"#,
-    );
-}
-
-#[test]
 fn a_proxy_needs_both_user_name_and_password() {
     check(
         "[fetch]\nproxy = \"http://a.org:1\"\nproxy-user = \"me\"",

@@ -85,13 +85,13 @@ p.toml:3:41: "hops" is listed twice (remove one)
 fn fault_policies_depend_on_plugin_and_stage() {
     let profile = profile(
         "[plugins.html]\ncomponent = 'builtin:html'\non-fault = 'pause'\n\
-         breaker = { faults = 3, calls = 10, then = 'pause', rest = '1m' }",
+         breaker = { faults = 3, calls = 10, then = 'pause', skip-for = '1m' }",
     );
     let html = &profile.plugins["html"];
     assert_eq!(html.on_fault, Some(OnFault::Pause));
     assert_eq!((html.breaker.faults, html.breaker.calls), (Some(3), 10));
     assert_eq!(html.breaker.action_at(Stage::Extract), BreakerAction::Pause);
-    assert_eq!(html.breaker.rest, Duration::from_secs(60));
+    assert_eq!(html.breaker.skip_for, Duration::from_secs(60));
     let css = &profile.plugins["css"];
     assert_eq!((css.on_fault, css.breaker.faults), (None, Some(25)));
     assert_eq!(css.breaker.action_at(Stage::Extract), BreakerAction::Skip);

@@ -255,11 +255,7 @@ impl Controller {
                     .filter(|number: &f64| number.is_finite())
             })
             .collect();
-        let mut numbers = numbers?;
-        // Older versions stored ten numbers, without first waits.
-        if numbers.len() == 10 {
-            numbers.extend([0.0, 0.0]);
-        }
+        let numbers = numbers?;
         let &[
             began,
             level,
@@ -448,12 +444,10 @@ mod tests {
         let read = Controller::read(&controller.as_text()).unwrap();
         assert_eq!(read.as_text(), controller.as_text());
         assert!((read.price() - controller.price()).abs() < 1e-12);
-        let ten = "20000.5 -1.5 0.25 12 100 50 150 3 0 30";
-        let read = Controller::read(ten).unwrap();
-        assert_eq!(read.as_text(), format!("{ten} 0 0"));
         for text in [
             "",
             "1 2 3",
+            "1 2 3 4 5 6 7 8 9 10",
             "1 2 3 4 5 6 7 8 9 10 11 x",
             "1 2 3 4 5 6 7 8 9 10 11 NaN",
         ] {

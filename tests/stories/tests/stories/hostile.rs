@@ -118,7 +118,7 @@ async fn a_plugin_that_fails_too_often_is_left_out_and_reported() {
         crawl()
             .plugin("bad", &extractor(Misdeed::Traps))
             .profile(
-                "workers = 1\nstacks.extract = ['bad', 'html']\nplugins.bad.breaker = { faults = 3, calls = 5, rest = '1h' }",
+                "workers = 1\nstacks.extract = ['bad', 'html']\nplugins.bad.breaker = { faults = 3, calls = 5, skip-for = '1h' }",
             ),
         |story, n| story.seed(web.url(&format!("s{n}.localhost"), "/")),
     );

@@ -69,7 +69,7 @@ pub(super) fn uri_row(uri: &Value) -> Vec<String> {
     let (state, when) = match text(uri, "state").as_str() {
         "queued" => ("queued".to_owned(), time(uri, "due")),
         "done" => (
-            text(uri, "standing"),
+            text(uri, "last_outcome"),
             last.unwrap_or_else(|| NOTHING.to_owned()),
         ),
         other => (other.to_owned(), last.unwrap_or_else(|| NOTHING.to_owned())),

@@ -340,7 +340,7 @@ fn note_setting(setting: &str, condition: &Condition, facts: &Facts, check: &mut
     }
 }
 
-/// Notes a plugin if all stages that have it are turned off, and the setting `rest` of a breaker that never leaves a plugin out.
+/// Notes a plugin if all stages that have it are turned off, and `skip-for` of a breaker that never leaves a plugin out.
 fn note_plugin(profile: &Profile, name: &str, facts: &Facts, check: &mut Check<'_>) {
     let table = child("/plugins", name);
     if !is_own(&table, check) {
@@ -360,15 +360,17 @@ fn note_plugin(profile: &Profile, name: &str, facts: &Facts, check: &mut Check<'
         let problem = format!("plugin {} is never called: {reason}", quote(name));
         check.report(&table, KeyOrValue::Key, Level::Info, problem, None);
     }
-    let (rest, then) = (
-        format!("{table}/breaker/rest"),
+    let (skip_for, then) = (
+        format!("{table}/breaker/skip-for"),
         profile.plugins[name].breaker.then,
     );
-    if matches!(then, Some(BreakerAction::Pause | BreakerAction::Halt)) && is_own(&rest, check) {
+    if matches!(then, Some(BreakerAction::Pause | BreakerAction::Halt)) && is_own(&skip_for, check)
+    {
         let problem =
-            "rest has no effect: this breaker does not leave the plugin out for a time".to_owned();
+            "skip-for has no effect: this breaker does not leave the plugin out for a time"
+                .to_owned();
         let remedy = Some("write then = \"skip\", or leave it out".to_owned());
-        check.report(&rest, KeyOrValue::Key, Level::Info, problem, remedy);
+        check.report(&skip_for, KeyOrValue::Key, Level::Info, problem, remedy);
     }
 }
 
