@@ -3,8 +3,8 @@
 //!
 //! Visits go through [`opilio_visit`] as those of a real crawl do. `docs/SIMULATION.md` has the same list of what is left out:
 //! - DNS, because look-ups cost a server nothing;
-//! - cookies, logins, browsers, duplicates of other URIs, redirects of seeds (which widen the scope of a crawl) and of robots.txt,
-//!   because scenarios do not have them;
+//! - cookies, logins, browsers, duplicates of other URIs, redirects of seeds (which widen the scope of a crawl) and of
+//!   robots.txt, because scenarios do not have them;
 //! - records, observers and the consequences of breakers. Failed calls are counted.
 
 mod visit;
