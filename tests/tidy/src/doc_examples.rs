@@ -28,7 +28,7 @@ fn check(manifests: &[Source], sources: &[Source]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{}\nfix: in the crate's Cargo.toml, write `doctest = false` under [lib] if it has no example, or remove it; or write ```text",
+        "{}\nfix: write `doctest = false` under [lib] of a crate without examples; otherwise remove it, or write ```text",
         faults.join("\n")
     ))
 }
@@ -49,8 +49,8 @@ fn examples(source: &Source) -> Vec<String> {
     found
 }
 
-/// Returns `true` if a manifest is of a library in the workspace. Plugins do not count: their manifests are among the sources of the
-/// built components, so each change makes these out of date.
+/// Returns `true` if a manifest is of a library in the workspace. Plugins do not count: their manifests are among the sources of
+/// the built components, so each change makes these out of date.
 fn is_checked(manifest: &str, sources: &[Source]) -> bool {
     let parts: Vec<&str> = manifest.split('/').collect();
     let [area, name, _] = parts.as_slice() else {
