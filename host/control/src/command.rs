@@ -821,6 +821,21 @@ mod tests {
     }
 
     #[test]
+    fn requests_in_the_documentation_are_valid() {
+        let page = include_str!("../../../docs/FRONTIER.md");
+        let mut requests = 0;
+        for block in page.split("```json\n").skip(1) {
+            let (lines, _) = block.split_once("```").unwrap();
+            for line in lines.lines() {
+                let request: Result<CommandRequest, _> = serde_json::from_str(line);
+                assert!(request.is_ok(), "{line}: {request:?}");
+                requests += 1;
+            }
+        }
+        assert!(requests > 0);
+    }
+
+    #[test]
     fn invalid_commands_are_refused() {
         for json in [
             "",

@@ -8,6 +8,8 @@ use crate::Frontier;
 ///
 /// A guard is held for one call, or for one bounded part of a longer command, because the dispatcher waits meanwhile. It is never
 /// held across an await, or while something is sent or written elsewhere.
+///
+/// Lock order: code that also needs the crawl's budget of visits (`CrawlContext::budget`) locks the budget before the frontier.
 pub struct SharedFrontier(Mutex<Frontier>);
 
 impl SharedFrontier {

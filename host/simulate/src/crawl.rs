@@ -1,9 +1,11 @@
 //! A crawl without sockets, clock and archive. It has the frontier, the profile and the plugins of a real crawl, and receives the
 //! servers' answers and the time from its caller. A simulation covers a year in minutes.
 //!
-//! Visits go through [`opilio_visit`] as those of a real crawl do. Look-ups are left out, because they cost a server nothing.
-//! Cookies, logins, duplicates of other URIs and redirects of seeds and robots.txt are left out, because scenarios do not have
-//! them.
+//! Visits go through [`opilio_visit`] as those of a real crawl do. `docs/SIMULATION.md` has the same list of what is left out:
+//! - DNS, because look-ups cost a server nothing;
+//! - cookies, logins, browsers, duplicates of other URIs, redirects of seeds (which widen the scope of a crawl) and of
+//!   robots.txt, because scenarios do not have them;
+//! - records, observers and the consequences of breakers. Failed calls are counted.
 
 mod visit;
 

@@ -9,6 +9,10 @@
 //! The stages are async functions over a [`Driver`], which has the sockets, the store, the clock and the threads. The compiler
 //! makes the state machine. The crawl drives visits with tokio; the simulator drives them in virtual time, one poll each. Both take
 //! every decision here, so a simulated crawl decides as a real one does.
+//!
+//! The stages do no I/O except that they read the body of a response, which can be in a scratch file. Outside the stages, the
+//! crate has helpers for drivers and commands. Functions of [`budget`], [`precedence`] and [`redirect`] use the frontier that the
+//! caller passes. [`precedence::QueueRanks`] has a lock of its own, because all visits of a crawl share it.
 
 mod admission;
 mod after_fetch;

@@ -3,10 +3,10 @@
 //! | module | checks |
 //! |---|---|
 //! | `links` | links and anchors in Markdown files, and the table of contents in `docs/SUMMARY.md` |
-//! | `named_files` | existence of the source files that the glossary and the architecture page name |
+//! | `named_files` | existence of the source files that CONTRIBUTING.md, ARCHITECTURE.md and GLOSSARY.md name |
 //! | `doc_comments` | number of doc comments that open with a wh-word does not grow |
-//! | `doc_examples` | crates with examples in doc comments have doctests |
-//! | `phrases` | number of "is none", "are none" and "is no X" does not grow |
+//! | `doc_examples` | crates have doctests if and only if they have examples in doc comments |
+//! | `phrases` | number of "is none", "are none" and "is no X" in code, scripts and documentation does not grow |
 //! | `file_lengths` | a Rust file over 600 lines gives a reason |
 //! | `type_names` | no two crates have a public type of one name |
 //! | `circles` | no file of a crate reaches itself through its imports |

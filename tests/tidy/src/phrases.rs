@@ -1,5 +1,5 @@
-//! "X is none" and "X is no Y" are riddles in comments, errors and log lines. Plain English says "missing", "invalid", "not a
-//! Y" or "no Y found" (`docs/STYLE.md`). "There is no Y" and "is no longer" are plain and not counted.
+//! "X is none" and "X is no Y" are riddles in comments, errors, log lines and documentation. Plain English says "missing",
+//! "invalid", "not a Y" or "no Y found" (`docs/STYLE.md`). "There is no Y" and "is no longer" are plain and not counted.
 
 use crate::ratchet::{Offender, Ratchet};
 use crate::repository::{Source, sources};
@@ -7,17 +7,34 @@ use crate::repository::{Source, sources};
 /// Number of such phrases in comments and texts. Lower it whenever the number falls.
 const PHRASES_MAX: usize = 2;
 
-/// This crate quotes the phrases.
-const OWN_FOLDER: &str = "tests/tidy/";
+/// Files that are searched: the extension, and the beginnings of the paths.
+const SEARCHED: [(&str, &[&str]); 6] = [
+    ("rs", &[""]),
+    ("md", &["docs/", "tests/judges/", "xtask/"]),
+    ("html", &["host/console/assets/"]),
+    ("js", &["host/console/assets/", "tests/judges/", "xtask/"]),
+    ("mjs", &["host/console/assets/", "tests/judges/", "xtask/"]),
+    ("py", &["tests/judges/", "xtask/"]),
+];
+
+/// Files that are left out: this crate and the rules of style quote the phrases, and `docs/CONTRACT.md` is made from `wit/`.
+const LEFT_OUT: [&str; 4] = [
+    "docs/CONTRACT.md",
+    "docs/GLOSSARY.md",
+    "docs/STYLE.md",
+    "tests/tidy/",
+];
 
 const PHRASES: [&str; 3] = ["is none", "are none", "is no "];
 
-const PLAIN: [&str; 5] = [
+const PLAIN: [&str; 7] = [
     "is no longer",
     "there is no ",
     "There is no ",
     "there is none",
     "There is none",
+    "there are none",
+    "There are none",
 ];
 
 const RATCHET: Ratchet = Ratchet {
@@ -27,10 +44,22 @@ const RATCHET: Ratchet = Ratchet {
     fix: "write \"not a …\", \"no … found\", \"missing\" or \"invalid\"; see docs/STYLE.md",
 };
 
-/// Lines with a phrase. Rust code does not contain these phrases, so whole lines are searched.
+/// The files that are searched.
+fn searched() -> Vec<Source> {
+    let mut searched = Vec::new();
+    for (extension, beginnings) in SEARCHED {
+        let mut found = sources(extension);
+        found.retain(|it| beginnings.iter().any(|start| it.path.starts_with(start)));
+        searched.extend(found);
+    }
+    searched
+}
+
+/// Lines with a phrase. Code does not contain these phrases, so whole lines are searched.
 fn offenders(sources: &[Source]) -> Vec<Offender> {
     let mut offenders = Vec::new();
-    for source in sources.iter().filter(|it| !it.path.starts_with(OWN_FOLDER)) {
+    let is_left_out = |path: &str| LEFT_OUT.iter().any(|start| path.starts_with(start));
+    for source in sources.iter().filter(|it| !is_left_out(&it.path)) {
         for (number, line) in source.text.lines().enumerate() {
             let counted = PLAIN
                 .iter()
@@ -49,9 +78,27 @@ fn offenders(sources: &[Source]) -> Vec<Offender> {
 
 #[test]
 fn the_number_of_unclear_phrases_does_not_grow() {
-    if let Err(message) = RATCHET.hold(offenders(&sources("rs"))) {
+    if let Err(message) = RATCHET.hold(offenders(&searched())) {
         panic!("{message}");
     }
+}
+
+#[test]
+fn documentation_and_scripts_are_searched() {
+    let paths: Vec<_> = searched().into_iter().map(|it| it.path).collect();
+    for path in [
+        "host/console/assets/editor.js",
+        "docs/decisions/0075-ci-runs-cargo-test.md",
+        "tests/tidy/src/phrases.rs",
+    ] {
+        assert!(paths.iter().any(|it| it == path), "{path}");
+    }
+    let has = |start: &str, end: &str| {
+        let mut paths = paths.iter();
+        paths.any(|it| it.starts_with(start) && it.ends_with(end))
+    };
+    assert!(has("tests/judges/", ".py"));
+    assert!(!has("sdk/", ".md") && !has("plugins/", ".js"));
 }
 
 #[test]
@@ -61,12 +108,14 @@ fn only_unclear_phrases_count() {
 /// A line that is no address.
 const A: &str = \"lines that are none of an index\";
 // There is no file, and there is none below.
-// It is no longer there.
+// It is no longer there, and there are none elsewhere.
 ";
     let found: Vec<_> = offenders(&[Source::new("a.rs", text)])
         .into_iter()
         .map(|it| it.line)
         .collect();
     assert_eq!(found, [1, 2, 3]);
-    assert_eq!(offenders(&[Source::new("tests/tidy/src/a.rs", text)]), []);
+    for path in ["tests/tidy/src/a.rs", "docs/STYLE.md"] {
+        assert_eq!(offenders(&[Source::new(path, text)]), []);
+    }
 }

@@ -10,12 +10,15 @@ use crate::repository::root;
 /// Number of commits that are examined.
 const COMMITS: &str = "-n50";
 
+/// Files that are examined.
+const FILES: [&str; 6] = ["*.html", "*.js", "*.md", "*.mjs", "*.py", "*.rs"];
+
 /// Sorts offenders by age, the newest first.
 pub(crate) fn newest_first(mut offenders: Vec<Offender>) -> Vec<Offender> {
     let untracked = git(&["ls-files", "--others", "--exclude-standard"]);
     let untracked: HashSet<&str> = untracked.lines().collect();
-    let uncommitted = git(&["diff", "-U0", "HEAD", "--", "*.rs"]);
-    let committed = git(&["log", "-p", "-U0", "--format=", COMMITS, "--", "*.rs"]);
+    let uncommitted = git_files(&["diff", "-U0", "HEAD"]);
+    let committed = git_files(&["log", "-p", "-U0", "--format=", COMMITS]);
     let added = added_lines(&format!("{uncommitted}\n{committed}"));
     offenders.sort_by_key(|it| {
         if untracked.contains(it.path.as_str()) {
@@ -40,6 +43,14 @@ fn added_lines(diff: &str) -> HashMap<(String, String), usize> {
         }
     }
     added
+}
+
+/// The output of git for [`FILES`].
+fn git_files(arguments: &[&str]) -> String {
+    let mut arguments = arguments.to_vec();
+    arguments.push("--");
+    arguments.extend(FILES);
+    git(&arguments)
 }
 
 fn git(arguments: &[&str]) -> String {
