@@ -12,6 +12,8 @@ mod job;
 mod job_directory;
 mod judge;
 mod live;
+#[cfg(test)]
+mod logged_commands;
 mod manual;
 #[cfg(test)]
 mod named_commands;

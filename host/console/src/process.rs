@@ -298,7 +298,12 @@ mod tests {
         check(&orders, StopTarget::Starting, false);
         // The process ends. It writes its end to its record before it releases the lock.
         process_record
-            .end(job, Default::default(), &opilio_crawl::End::Finished)
+            .end(
+                job,
+                Default::default(),
+                Default::default(),
+                &opilio_crawl::End::Finished,
+            )
             .unwrap();
         check(&orders, StopTarget::Ended, false);
         drop(process);

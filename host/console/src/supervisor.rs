@@ -585,6 +585,7 @@ mod tests {
             pid: 7,
             at: at(began),
             statistics: Default::default(),
+            totals: Default::default(),
             undone: Duration::ZERO,
             ended: ended.map(|how| ProcessEnd {
                 at: at(began + 1),

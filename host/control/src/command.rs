@@ -551,7 +551,7 @@ impl Command {
 
     /// Returns the command for the job's log, as typed on the command line, always on a single line. Returns `None` if the command
     /// changes nothing, and for shares, which the daemon changes every few seconds.
-    pub(crate) fn log_line(&self) -> Option<String> {
+    pub fn log_line(&self) -> Option<String> {
         let number = |number: &Option<u8>, none: &str| {
             number.map_or_else(|| none.to_owned(), |number| number.to_string())
         };
@@ -651,6 +651,14 @@ impl Command {
                 id, change, reason, ..
             } => {
                 let what = match change {
+                    OverrideChange::Edit {
+                        set,
+                        unset,
+                        matching: None,
+                    } if set.is_empty() && !unset.is_empty() => {
+                        let keys = unset.iter().map(|key| format!(" {key:?}"));
+                        format!("unset --override {id}{}", keys.collect::<String>())
+                    }
                     OverrideChange::Edit {
                         set,
                         unset,
@@ -813,6 +821,10 @@ mod tests {
         check(
             r#"{"command":{"do":"change-override","id":3,"change":{"action":"edit","set":["workers=3"],"unset":["retry"]}}}"#,
             r#"unknown set --override 3 "workers=3" --unset "retry""#,
+        );
+        check(
+            r#"{"command":{"do":"change-override","id":3,"change":{"action":"edit","unset":["retry","workers"]}}}"#,
+            r#"unknown unset --override 3 "retry" "workers""#,
         );
         check(
             r#"{"command":{"do":"change-queue","queue":"org,a,","action":"thaw"}}"#,

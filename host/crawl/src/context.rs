@@ -48,7 +48,7 @@ use opilio_job::series::Series;
 use opilio_stacks::breaker::{Consequence, Failure};
 use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
 use opilio_visit::budget::Budget;
-use opilio_visit::precedence::{self, QueueRanks};
+use opilio_visit::precedence::{self, QueueRanks, RankChange};
 use opilio_visit::scope_memory::ScopeMemory;
 
 /// Maximum of redirects by which one seed may widen the scope: http to https, to www, to a new name. A seed that redirects more
@@ -467,15 +467,14 @@ impl CrawlContext {
                 continue;
             };
             let stacks = self.stacks();
-            let (rank, failures) = self
+            let (change, failures) = self
                 .lanes
                 .run(Lane::Document, move || {
                     precedence::rank_queue(&stacks.precedence, &report, now)
                 })
                 .await?;
             self.failures(&failures)?;
-            // If a plugin failed and no plugin answered, the queue keeps its rank.
-            if rank.is_some() || failures.is_empty() {
+            if let RankChange::Set(rank) = change {
                 self.frontier().rank_queue(&queue, rank, now)?;
             }
         }

@@ -66,6 +66,8 @@ pub struct FrontierConfig {
     pub survives: bool,
 }
 
+/// For tests and tools that use a frontier without a profile. A crawl takes every value from its profile, except those that no
+/// profile has: `part`, `max_deferrals`, `refusals_max` and `survives`.
 impl Default for FrontierConfig {
     fn default() -> Self {
         Self {

@@ -113,6 +113,7 @@ mod tests {
     use opilio_frontier::Statistics;
 
     use super::*;
+    use crate::ledger::Totals;
 
     #[test]
     fn json_uses_the_name_of_each_state() {
@@ -155,7 +156,7 @@ mod tests {
             let mut process = ProcessRecord::begin(home.path(), Statistics::default()).unwrap();
             assert_eq!(state(), JobState::Crashed);
             process
-                .end(home.path(), Statistics::default(), &end)
+                .end(home.path(), Statistics::default(), Totals::default(), &end)
                 .unwrap();
             assert_eq!(state(), expected, "{end}");
             assert_eq!(JobState::after(&end), expected, "{end}");

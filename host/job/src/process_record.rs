@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::End;
+use crate::ledger::Totals;
 use crate::text_file::write_text;
 
 /// The file, in the job's directory.
@@ -32,6 +33,9 @@ pub struct ProcessRecord {
     pub at: Timestamp,
     /// Statistics over all processes of the job.
     pub statistics: Statistics,
+    /// Totals of the ledger over all processes of the job. They include visits after the checkpoints to which the job was reset.
+    #[serde(default)]
+    pub totals: Totals,
     /// Crawl time after the checkpoints to which the job was reset. `statistics` does not include it; logs and archive do.
     #[serde(default)]
     #[schema(value_type = Object)]
@@ -89,6 +93,11 @@ impl ProcessRecord {
             pid: std::process::id(),
             at,
             statistics,
+            // The ledger is opened later.
+            totals: before
+                .as_ref()
+                .map(|before| before.totals)
+                .unwrap_or_default(),
             undone: before.map_or(Duration::ZERO, |before| before.undone),
             ended: None,
         };
@@ -97,20 +106,27 @@ impl ProcessRecord {
     }
 
     /// Updates the file while the process runs.
-    pub fn update(&mut self, job: &Path, statistics: Statistics) -> io::Result<()> {
+    pub fn update(&mut self, job: &Path, statistics: Statistics, totals: Totals) -> io::Result<()> {
         self.at = Timestamp::now();
         self.statistics = statistics;
+        self.totals = totals;
         self.write(job)
     }
 
     /// Updates the file when the process has ended.
-    pub fn end(&mut self, job: &Path, statistics: Statistics, end: &End) -> io::Result<()> {
+    pub fn end(
+        &mut self,
+        job: &Path,
+        statistics: Statistics,
+        totals: Totals,
+        end: &End,
+    ) -> io::Result<()> {
         self.ended = Some(ProcessEnd {
             at: Timestamp::now(),
             how: ProcessEndKind::of(end),
             why: end.to_string(),
         });
-        self.update(job, statistics)
+        self.update(job, statistics, totals)
     }
 
     /// Records that the job was reset to an earlier state and that no process runs it. The file is written into `beside`, unless
@@ -184,8 +200,12 @@ mod tests {
         let mut second = ProcessRecord::begin(home.path(), Statistics::default()).unwrap();
         assert_eq!(second.first_began, first.first_began);
         let end = End::Halted("the disk is full".to_owned());
+        let totals = Totals {
+            no_response: 3,
+            ..Totals::default()
+        };
         second
-            .end(home.path(), Statistics::default(), &end)
+            .end(home.path(), Statistics::default(), totals, &end)
             .unwrap();
         let ended = ProcessRecord::read(home.path())
             .unwrap()
@@ -194,5 +214,8 @@ mod tests {
             .unwrap();
         assert_eq!(ended.how, ProcessEndKind::Halted);
         assert_eq!(ended.why, "halted: the disk is full");
+        // A new process keeps the totals until it has read the log.
+        let third = ProcessRecord::begin(home.path(), Statistics::default()).unwrap();
+        assert_eq!((third.totals, third.ended), (totals, None));
     }
 }

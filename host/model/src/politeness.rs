@@ -21,6 +21,7 @@ pub struct Politeness {
     pub retry_after_max: Duration,
 }
 
+/// For tests and tools that use a frontier without a profile. A crawl takes every value from its profile.
 impl Default for Politeness {
     fn default() -> Self {
         Self {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Politeness, Quota};
 
-/// The behaviour of a queue. The default is for a frontier without a profile; profiles have defaults of their own.
+/// The behaviour of a queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueSettings {
     /// Politeness delay between its fetches.
@@ -39,6 +39,7 @@ pub struct QueueSettings {
     pub domain_quota: Quota,
 }
 
+/// For tests and tools that use a frontier without a profile. A crawl takes every value from its profile.
 impl Default for QueueSettings {
     fn default() -> Self {
         Self {

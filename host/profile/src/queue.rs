@@ -103,6 +103,7 @@ impl QueueFile {
                 ServerGroup::Named(name) => Some(name.clone()),
                 ServerGroup::None | ServerGroup::Address => None,
             },
+            // The other values come from other tables: `Overridable::check`.
             ..QueueSettings::default()
         };
         (settings, group)

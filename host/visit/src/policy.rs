@@ -37,6 +37,7 @@ pub fn frontier_config(
     let now = Arc::new(now);
     let wait_now = now.clone();
     FrontierConfig {
+        // The resolver has the settings of every queue.
         queue: QueueSettings::default(),
         // Settings that depend on the time of day are resolved anew when the hash changes: `keep_time` in
         // `crawl/background_tasks.rs`.

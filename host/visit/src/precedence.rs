@@ -29,6 +29,15 @@ pub struct CandidateRanks {
     pub failures: Vec<Failure>,
 }
 
+/// Effect of the stack's answers on a queue's rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankChange {
+    /// The queue keeps its rank, because a plugin failed and no plugin answered.
+    Keep,
+    /// The queue gets this rank. `None`: no plugin answered, so its settings decide.
+    Set(Option<u8>),
+}
+
 /// Calls the stack on candidates found on a page, or on seeds. Blocks; call it on a document lane.
 pub fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Document>) -> CandidateRanks {
     let mut ranked = CandidateRanks {
@@ -64,12 +73,12 @@ pub fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Document>) 
     ranked
 }
 
-/// Calls the stack on a queue. Blocks.
+/// Calls the stack on a queue. Blocks. Returns the change of its rank, and the calls that failed.
 pub fn rank_queue(
     stack: &[Staged],
     report: &QueueReport,
     now: Timestamp,
-) -> (Option<u8>, Vec<Failure>) {
+) -> (RankChange, Vec<Failure>) {
     let tally = report.tally;
     let queue = Queue {
         name: report.queue.clone(),
@@ -84,12 +93,16 @@ pub fn rank_queue(
     let mut failures = Vec::new();
     for staged in stack {
         match staged.rank_queue(&queue) {
-            Ok(Some(rank)) => return (Some(rank), failures),
+            Ok(Some(rank)) => return (RankChange::Set(Some(rank)), failures),
             Ok(None) => {}
             Err(unanswered) => failures.extend(unanswered.failure()),
         }
     }
-    (None, failures)
+    let change = match failures.is_empty() {
+        true => RankChange::Set(None),
+        false => RankChange::Keep,
+    };
+    (change, failures)
 }
 
 /// Lowers the precedence value of a waiting URI to `rank`, if `rank` is lower.

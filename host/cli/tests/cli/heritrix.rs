@@ -118,6 +118,18 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     assert!(count("novelCount") > 5, "{job}");
     let parts = count("novelCount") + count("notModifiedCount") + count("dupByHashCount");
     assert_eq!(parts, count("totalCount"), "{job}");
+    let report = get(&daemon, "/api/v1/jobs/one/reports/crawl").body;
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    for (heritrix, ours) in [
+        ("total", "bytes"),
+        ("novel", "novel_bytes"),
+        ("novelCount", "novel_uris"),
+        ("notModifiedCount", "not_modified_uris"),
+        ("dupByHash", "duplicate_bytes"),
+        ("dupByHashCount", "duplicate_uris"),
+    ] {
+        assert_eq!(sizes[heritrix], report["facts"][ours], "{ours}");
+    }
     let log = get(&daemon, "/engine/job/one/jobdir/logs/crawl.log").body;
     assert!(log.contains(&web.url(WWW, "/")), "{log}");
     let latest = get(&daemon, "/engine/job/one/jobdir/latest/logs/crawl.log");

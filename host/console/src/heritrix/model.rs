@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use opilio_control::figures::content_bytes;
 use opilio_control::{JobState, Status};
+use opilio_crawl::Totals;
 use opilio_frontier::Statistics;
 use serde_json::{Value, json};
 
@@ -187,15 +188,15 @@ impl HeritrixJob {
             return value;
         }
         let status = known.status.as_deref();
-        let process_record = known
-            .process_record
-            .as_ref()
-            .map(|process_record| process_record.statistics);
+        let process_record = known.process_record.as_ref();
         let statistics = status
             .map(|status| status.statistics)
-            .or(process_record)
+            .or(process_record.map(|process_record| process_record.statistics))
             .unwrap_or_default();
-        for (name, report) in reports(&statistics, status) {
+        let totals = process_record
+            .map(|process_record| process_record.totals)
+            .unwrap_or_default();
+        for (name, report) in reports(&statistics, &totals, status) {
             whole.insert(name.to_owned(), report);
         }
         let rate = whole.get_mut("rateReport").and_then(Value::as_object_mut);
@@ -211,11 +212,12 @@ impl HeritrixJob {
     }
 }
 
-fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static str, Value)> {
+fn reports(
+    statistics: &Statistics,
+    totals: &Totals,
+    status: Option<&Status>,
+) -> Vec<(&'static str, Value)> {
     let seconds = statistics.run_time.as_secs_f64();
-    let bytes = &statistics.bytes;
-    let total_bytes = content_bytes(statistics);
-    let same = statistics.revisits.unchanged + statistics.revisits.not_modified;
     let over = |count: u64| match seconds > 0.0 {
         #[expect(clippy::cast_precision_loss, reason = "an average")]
         true => count as f64 / seconds,
@@ -234,23 +236,23 @@ fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static st
         ),
         (
             "sizeTotalsReport",
+            // The figures of the crawl report.
             json!({
-                "total": total_bytes,
-                "totalCount": statistics.visits,
-                "novel": bytes.novel + bytes.unknown,
-                // Includes prerequisites, like the other counts.
-                "novelCount": statistics.visits.saturating_sub(same),
-                "notModified": bytes.unchanged,
-                "notModifiedCount": same,
-                "dupByHash": 0,
-                "dupByHashCount": 0,
+                "total": totals.responses.bytes,
+                "totalCount": totals.responses.uris,
+                "novel": totals.novel.bytes,
+                "novelCount": totals.novel.uris,
+                "notModified": totals.not_modified.bytes,
+                "notModifiedCount": totals.not_modified.uris,
+                "dupByHash": totals.duplicate.bytes,
+                "dupByHashCount": totals.duplicate.uris,
             }),
         ),
         (
             "rateReport",
             json!({
                 "averageDocsPerSecond": over(finished),
-                "averageKiBPerSec": whole_kib(over(total_bytes)),
+                "averageKiBPerSec": whole_kib(over(content_bytes(statistics))),
                 "currentDocsPerSecond": 0.0,
                 "currentKiBPerSec": 0,
             }),
@@ -367,6 +369,8 @@ fn escaped(character: char) -> String {
 
 #[cfg(test)]
 mod tests {
+    use opilio_crawl::Amount;
+
     use super::*;
 
     #[test]
@@ -385,10 +389,35 @@ mod tests {
         let mut statistics = Statistics::default();
         statistics.bytes.novel = 6_806_528;
         statistics.run_time = std::time::Duration::from_secs(10);
-        let reports = reports(&statistics, None);
+        let reports = reports(&statistics, &Totals::default(), None);
         let rate = reports.iter().find(|(name, _)| *name == "rateReport");
         let rate = rate.map(|(_, rate)| &rate["averageKiBPerSec"]);
         assert_eq!(rate, Some(&json!(665)));
+    }
+
+    #[test]
+    fn sizes_distinguish_new_duplicate_and_not_modified_responses() {
+        let amount = |uris, bytes| Amount { uris, bytes };
+        let totals = Totals {
+            responses: amount(9, 600),
+            novel: amount(4, 300),
+            duplicate: amount(3, 200),
+            not_modified: amount(2, 100),
+            ..Totals::default()
+        };
+        let reports = reports(&Statistics::default(), &totals, None);
+        let sizes = reports.iter().find(|(name, _)| *name == "sizeTotalsReport");
+        let expected = json!({
+            "total": 600,
+            "totalCount": 9,
+            "novel": 300,
+            "novelCount": 4,
+            "notModified": 100,
+            "notModifiedCount": 2,
+            "dupByHash": 200,
+            "dupByHashCount": 3,
+        });
+        assert_eq!(sizes.map(|(_, sizes)| sizes), Some(&expected));
     }
 
     #[test]

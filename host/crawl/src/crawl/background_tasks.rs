@@ -191,10 +191,11 @@ async fn note_process_record(
         let (context, process_record, job) = (context.clone(), process_record.clone(), job.clone());
         let noted = tokio::task::spawn_blocking(move || {
             let statistics = context.frontier().statistics();
+            let totals = context.figures.ledger.totals();
             let mut process_record = process_record
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            process_record.update(&job, statistics)
+            process_record.update(&job, statistics, totals)
         });
         if let Ok(Err(problem)) = noted.await {
             tracing::warn!("cannot write process.json: {problem}");

@@ -158,7 +158,8 @@ impl Crawl {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let statistics = self.context.frontier().statistics();
-        if let Err(problem) = process_record.end(self.job.directory(), statistics, &end) {
+        let totals = self.context.figures.ledger.totals();
+        if let Err(problem) = process_record.end(self.job.directory(), statistics, totals, &end) {
             tracing::error!("cannot write process.json: {problem}");
         }
         drop(process_record);

@@ -16,7 +16,7 @@ use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
 use opilio_visit::budget::{EvaluatedWait, UriInQueue};
 use opilio_visit::evaluation::WaitCorrection;
-use opilio_visit::precedence::{raise, rank_queue};
+use opilio_visit::precedence::{RankChange, raise, rank_queue};
 use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::robots::answer_of;
 use opilio_visit::{
@@ -262,10 +262,9 @@ impl Driver for SimulatedVisit<'_> {
         for queue in due {
             let report = self.crawl.state().frontier.queue(&queue, self.now)?;
             let Some(report) = report else { continue };
-            let (rank, failures) = rank_queue(stack, &report, self.now);
+            let (change, failures) = rank_queue(stack, &report, self.now);
             self.failed(&failures)?;
-            // If one failed and none answered, the rank stays.
-            if rank.is_some() || failures.is_empty() {
+            if let RankChange::Set(rank) = change {
                 let mut state = self.crawl.state();
                 state.frontier.rank_queue(&queue, rank, self.now)?;
             }
