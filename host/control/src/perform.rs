@@ -34,8 +34,8 @@ impl JobAdmin<'_> {
     pub(super) fn perform_here(&self, request: &CommandRequest, respond: Respond<'_>) {
         let CommandRequest { by, command, .. } = request;
         // The log stays locked, so that the crawl's own line about the pause follows the line of the command.
-        let is_turn = matches!(command, Command::Pause | Command::Resume);
-        let held = is_turn.then(|| self.log.lock());
+        let changes_pause = matches!(command, Command::Pause | Command::Resume);
+        let held = changes_pause.then(|| self.log.lock());
         let result = self.carry_out(by, command, respond);
         let logged = self.log_action(held, by, command, &result);
         let last = match result.and(logged) {
@@ -75,7 +75,7 @@ impl JobAdmin<'_> {
         command: &Command,
         respond: Respond<'_>,
     ) -> Result<String, ControlError> {
-        let _hand = match command.queues_uris() {
+        let _queue_command = match command.queues_uris() {
             true => self.keep_running()?,
             false => None,
         };
