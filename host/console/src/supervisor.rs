@@ -333,12 +333,12 @@ impl Supervisor {
 
     async fn take_step(&self, name: &str, known: &KnownJob, step: Step, process: ProcessState) {
         let note = |what: &str, result: &str| note(name, known, what, result);
-        let ask = async |command| {
+        let send = async |command| {
             let directory = known.directory.clone();
             let asked = self
                 .daemon
                 .commands
-                .ask_here(directory, DAEMON, command)
+                .send_here(directory, DAEMON, command)
                 .await;
             asked.map_err(|problem| tracing::warn!(job = name, "{}", problem.detail()))
         };
@@ -395,21 +395,21 @@ impl Supervisor {
                 });
             }
             Step::Pause => {
-                if ask(Command::Pause).await.is_ok() {
+                if send(Command::Pause).await.is_ok() {
                     note("window", "closed");
                     self.daemon
                         .order(name, |orders| orders.window_closed = true);
                 }
             }
             Step::Resume => {
-                if ask(Command::Resume).await.is_ok() {
+                if send(Command::Resume).await.is_ok() {
                     note("window", "open");
                     self.daemon
                         .order(name, |orders| orders.window_closed = false);
                 }
             }
             Step::Stop => {
-                if ask(Command::Stop).await.is_ok() {
+                if send(Command::Stop).await.is_ok() {
                     self.daemon
                         .order(name, |orders| orders.stop_pending = false);
                 }

@@ -32,7 +32,7 @@ pub fn carry_out(
 ) -> Result<(), ControlError> {
     must_be_job(job)?;
     if let Some(connection) = Connection::open(job)? {
-        return connection.ask(request, respond);
+        return connection.send(request, respond);
     }
     let held = Held::open(job)?;
     if let Command::Check { repair } = request.command {

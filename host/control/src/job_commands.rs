@@ -55,7 +55,7 @@ impl JobAdmin<'_> {
             return commands.send_and_carry_out(self, request, respond);
         }
         match other_part(self, &commands.part, &request.command) {
-            Some(place) => commands.ask(&place, request, respond),
+            Some(place) => commands.forward(&place, request, respond),
             None => self.perform_here(request, respond),
         }
     }

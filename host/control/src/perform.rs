@@ -257,7 +257,7 @@ impl JobAdmin<'_> {
             Some(running) => {
                 let progress = running.view.progress();
                 let throttle = running.context.network.fetchers.base().throttle();
-                let state = match running.stop.is_asked() {
+                let state = match running.stop.is_requested() {
                     true => JobState::Ending,
                     false => running.live.crawl_state(),
                 };
@@ -299,7 +299,7 @@ impl JobAdmin<'_> {
             false => "resume it with `opilio crawl JOB`",
         };
         let running = self.running(nothing)?;
-        if running.stop.is_asked() {
+        if running.stop.is_requested() {
             let what = "the crawl is stopping; current fetches finish";
             return Err(ControlError::new(ErrorKind::State, what));
         }

@@ -106,7 +106,7 @@ impl Examiner {
     ///
     /// # Errors
     /// Any result other than an answer.
-    pub fn ask(&mut self, case: &Case) -> Result<CallResult, CaseProblem> {
+    pub fn call(&mut self, case: &Case) -> Result<CallResult, CaseProblem> {
         let plugin = match (self.plugin(case), &case.call) {
             (
                 Err(CaseProblem::Configure(ConfigureError::Settings { faults, .. })),
@@ -127,7 +127,7 @@ impl Examiner {
     /// # Errors
     /// The difference, or the reason for which there is no answer.
     pub fn check(&mut self, case: &Case) -> Result<(), CaseProblem> {
-        let answer = self.ask(case)?;
+        let answer = self.call(case)?;
         case.compare(&answer).map_err(CaseProblem::Differs)
     }
 

@@ -152,7 +152,7 @@ async fn decisions<D: Driver>(
         let judge = |stacks: &Stacks, candidates: &Candidates| {
             scope::judge(&stacks.scope, &Stage::Scope, candidates, false)
         };
-        let judged = ask_about(pipeline, driver, &undecided, judge).await?;
+        let judged = call_for_group(pipeline, driver, &undecided, judge).await?;
         driver.failed(&judged.failures)?;
         if let Some(memory) = memory {
             let questions = undecided.iter().map(|target| target.scope_question());
@@ -187,17 +187,17 @@ async fn ranks<D: Driver>(
         precedence::rank(&stacks.precedence, candidates, Some(&page))
     };
     let group: Vec<&Target> = group.iter().collect();
-    let ranked = ask_about(pipeline, driver, &group, rank).await?;
+    let ranked = call_for_group(pipeline, driver, &group, rank).await?;
     driver.failed(&ranked.failures)?;
     Ok(ranked.ranks)
 }
 
 /// Calls the plugins that apply to the first link of a group on all links of the group.
-async fn ask_about<D: Driver, T: Send + 'static>(
+async fn call_for_group<D: Driver, T: Send + 'static>(
     pipeline: &Pipeline,
     driver: &D,
     group: &[&Target],
-    ask: impl FnOnce(&Stacks, &Candidates) -> T + Send + 'static,
+    call: impl FnOnce(&Stacks, &Candidates) -> T + Send + 'static,
 ) -> Result<T, D::Error> {
     let stacks = group.first().map(|first| first.stacks.clone());
     let stacks = stacks.unwrap_or_default();
@@ -207,7 +207,7 @@ async fn ask_about<D: Driver, T: Send + 'static>(
         |target: &&Target| plugin_view::found_candidate(uri, &via_surt, record, &target.link);
     let candidates: Candidates = group.iter().map(as_seen).collect();
     driver
-        .run(Lane::Document, move || ask(&stacks, &candidates))
+        .run(Lane::Document, move || call(&stacks, &candidates))
         .await
 }
 

@@ -103,11 +103,11 @@ pub fn judge_and_report(
             }
         }
         places.retain(|&place| seen[place] == GuardVerdict::Yes);
-        let answers = batch::ask(staged, stage, candidates, &places);
+        let answers = batch::judge_all(staged, stage, candidates, &places);
         judged.failures.extend(answers.failures);
         for (place, answer) in answers.list.into_iter().enumerate() {
             match answer {
-                BatchAnswer::NotAsked => {}
+                BatchAnswer::NotCalled => {}
                 BatchAnswer::Ruled(ruling) => {
                     report(index, FilterPart::Ruled(&ruling.verdict, &ruling.reason));
                     match ruling.verdict {

@@ -15,7 +15,7 @@ use opilio_crawl::logs::search::LogSearch;
 use serde_json::json;
 
 use super::log_table;
-use super::send::{self, ask};
+use super::send::{self, send};
 use super::target::JobTarget;
 use crate::job_directory::existing_job;
 use crate::{exit, terminal};
@@ -107,7 +107,7 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
             job: args.job,
             json: args.json,
         };
-        return ask(&target, Command::RotateLogs);
+        return send(&target, Command::RotateLogs);
     }
     let job_log = match opilio_control::log_file(&args.job) {
         Ok(file) => file,

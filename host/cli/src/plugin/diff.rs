@@ -84,24 +84,24 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
     let mut reading = Reading::default();
     for what in &args.warc {
         let read = each(what, &args.material, runtime, &mut |material| {
-            let (asks_old, asks_new) =
+            let (old_handles, new_handles) =
                 (old.handles(&material.sample), new.handles(&material.sample));
-            if !asks_old && !asks_new {
+            if !old_handles && !new_handles {
                 return Ok(());
             }
             totals.documents += 1;
             let place = material.place.clone();
             let (mut before, mut after) = (old.prepare(material.clone()), new.prepare(material));
-            let ask = |trial: &mut Trial, prepared: &mut Prepared, asks: bool| {
-                if asks {
-                    return trial.ask(prepared);
+            let call = |trial: &mut Trial, prepared: &mut Prepared, handles: bool| {
+                if handles {
+                    return trial.call_all_kinds(prepared);
                 }
                 trial.finish_visit(prepared);
                 Vec::new()
             };
             let changes = compare(
-                ask(&mut old, &mut before, asks_old),
-                ask(&mut new, &mut after, asks_new),
+                call(&mut old, &mut before, old_handles),
+                call(&mut new, &mut after, new_handles),
             );
             if changes.is_empty() {
                 return Ok(());

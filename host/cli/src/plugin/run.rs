@@ -84,7 +84,7 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
         totals.asked += 1;
         let place = material.place.clone();
         let mut prepared = trial.prepare(material);
-        let outcomes = trial.ask(&mut prepared);
+        let outcomes = trial.call_all_kinds(&mut prepared);
         totals.add(&outcomes);
         show(args, Some((&prepared, place.as_deref())), &outcomes)
     })?;

@@ -83,7 +83,7 @@ pub(crate) async fn list(
         after: wanted.after,
         limit: checked_limit(wanted.limit)?,
     };
-    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let mut answers = daemon.send(&job, &caller, command).await?;
     let after = take_next_page(&mut answers);
     let queues = answers.into_iter().filter_map(as_queue).collect();
     Ok(Json(Queues { queues, after }))
@@ -120,7 +120,7 @@ pub(crate) async fn uris(
         after,
         limit: checked_limit(limit)?,
     };
-    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let mut answers = daemon.send(&job, &caller, command).await?;
     let after = take_next_page(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Uri(uri) => Some(uri),

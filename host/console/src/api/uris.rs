@@ -167,7 +167,7 @@ pub(crate) async fn list(
         after: wanted.after,
         limit: checked_limit(wanted.limit)?,
     };
-    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let mut answers = daemon.send(&job, &caller, command).await?;
     let after = take_next_page(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Uri(found) => Some(found.uri),

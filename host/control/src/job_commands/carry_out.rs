@@ -319,7 +319,10 @@ fn clear_alert(admin: &JobAdmin<'_>) {
 
 /// Fails if the process of the part is ending. Its next process carries out the command.
 fn must_not_end(admin: &JobAdmin<'_>) -> Result<(), NotNow> {
-    match admin.running.is_some_and(|running| running.stop.is_asked()) {
+    match admin
+        .running
+        .is_some_and(|running| running.stop.is_requested())
+    {
         true => Err(NotNow::Ending),
         false => Ok(()),
     }
