@@ -53,7 +53,7 @@ use opilio_visit::scope_memory::ScopeMemory;
 
 /// Maximum of redirects by which one seed may widen the scope: http to https, to www, to a new name. A seed that redirects more
 /// often may be under the control of another party.
-const SEED_MOVES_MAX: u32 = 5;
+const SEED_REDIRECTS_MAX: u32 = 5;
 
 /// Maximum of queues whose activity is counted for the progress display. Beyond it, the half with less activity is dropped.
 const TALLIES_MAX: usize = 4096;
@@ -173,7 +173,7 @@ pub(crate) struct SeedPrefixes {
     pub set: SurtPrefixSet,
     pub file: PathBuf,
     /// Number of times that each seed has widened the scope in this process.
-    pub moves: HashMap<String, u32>,
+    pub redirects: HashMap<String, u32>,
 }
 
 impl CrawlFigures {
@@ -483,7 +483,11 @@ impl CrawlContext {
     }
 
     /// Handles the redirect of a seed: its target counts as a seed from now on, and widens the scope like a seed.
-    pub(crate) async fn seed_moved(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
+    pub(crate) async fn widen_scope_by_redirect(
+        &self,
+        seed: &str,
+        target: &Uri,
+    ) -> Result<(), Halt> {
         let Ok(prefix) = opilio_uri::implied_surt_prefix(target.as_str()) else {
             return Ok(());
         };
@@ -492,9 +496,9 @@ impl CrawlContext {
         if seeds.set.covers(&target.surt()) {
             return Ok(());
         }
-        let moves = seeds.moves.entry(seed.to_owned()).or_default();
-        *moves += 1;
-        if *moves > SEED_MOVES_MAX {
+        let redirects = seeds.redirects.entry(seed.to_owned()).or_default();
+        *redirects += 1;
+        if *redirects > SEED_REDIRECTS_MAX {
             tracing::warn!(seed, %target, "a seed redirects elsewhere too often to widen the scope further");
             return Ok(());
         }

@@ -77,14 +77,14 @@ pub fn judge_and_report(
     accepts: bool,
     mut report: impl FnMut(usize, FilterPart<'_>),
 ) -> ScopeJudgement {
-    let unasked = ScopeDecision {
+    let default_decision = ScopeDecision {
         accepted: accepts,
         by: None,
         reason: String::new(),
         failed: false,
     };
     let mut judged = ScopeJudgement {
-        decisions: vec![unasked; candidates.len()],
+        decisions: vec![default_decision; candidates.len()],
         failures: Vec::new(),
         unjudged: BTreeMap::new(),
     };

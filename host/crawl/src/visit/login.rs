@@ -25,7 +25,7 @@ impl CrawlVisit<'_> {
         let uri = &self.pipeline.issue.uri;
         let target = redirect_of(uri, exchange);
         let (logins, frontier) = (&self.context.network.logins, &self.context.frontier);
-        Ok(logins.turned_away(frontier, uri, head.status, target.as_ref())?)
+        Ok(logins.login_page_to_fetch(frontier, uri, head.status, target.as_ref())?)
     }
 
     /// Processes the page of a login, or the response to its form, and decides the next step of the login.
