@@ -458,7 +458,7 @@ impl From<JobsFolderError> for Problem {
             JobsFolderError::Unknown(_) => Problem::not_found(message),
             JobsFolderError::Taken(_)
             | JobsFolderError::Running(_)
-            | JobsFolderError::Wanted(_) => Problem::conflict(message),
+            | JobsFolderError::Waiting(_) => Problem::conflict(message),
             JobsFolderError::Control(problem) => problem.into(),
             JobsFolderError::Crawl(CrawlError::Profile(faults)) => profile_check::faulty(&faults),
             JobsFolderError::Crawl(CrawlError::Job(

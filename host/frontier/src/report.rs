@@ -249,7 +249,7 @@ impl Frontier {
             let precedence = record.precedence;
             let is_passed_over = precedence >= floor && usual.is_none_or(|it| precedence < it);
             let holds_uris = !(record.ready.is_empty() && record.waiting == 0);
-            if is_passed_over && holds_uris && record.held(&self.config).is_none() {
+            if is_passed_over && holds_uris && record.hold(&self.config).is_none() {
                 return Ok(true);
             }
         }
