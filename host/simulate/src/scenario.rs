@@ -2,7 +2,7 @@
 //! in TOML and checked like a profile.
 
 mod check;
-mod written;
+mod file;
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::process::Process;
 pub(crate) use check::RESPONSE_MAX;
 use check::{Check, DAY, MONDAY};
-use written::ScenarioFile;
+use file::ScenarioFile;
 
 /// The built-in scenarios.
 const READY: [(&str, &str); 10] = [
