@@ -23,7 +23,7 @@ use crate::duplicates::{Duplicates, PayloadDigests};
 use crate::error::Halt;
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
-use crate::lanes::{Lane, Lanes};
+use crate::lanes::{LaneKind, Lanes};
 use crate::live::Live;
 use crate::logins::Logins;
 use crate::membership::JobMembership;
@@ -262,7 +262,7 @@ impl CrawlContext {
         let writers = self.outputs.writers.clone();
         Ok(self
             .lanes
-            .run(Lane::Document, move || {
+            .run(LaneKind::Document, move || {
                 let _span = tracing::info_span!("write", opilio.records = records.len()).entered();
                 writers.write(&records, Timestamp::now())
             })
@@ -287,7 +287,7 @@ impl CrawlContext {
         } else {
             let exchange = exchange.clone();
             self.lanes
-                .run(Lane::Document, move || {
+                .run(LaneKind::Document, move || {
                     records::payload_digests(&exchange, wanted)
                 })
                 .await?
@@ -469,7 +469,7 @@ impl CrawlContext {
             let stacks = self.stacks();
             let (rank, failures) = self
                 .lanes
-                .run(Lane::Document, move || {
+                .run(LaneKind::Document, move || {
                     precedence::rank_queue(&stacks.precedence, &report, now)
                 })
                 .await?;
@@ -526,7 +526,7 @@ impl CrawlContext {
         let current = self.stacks();
         let made = self
             .lanes
-            .run(Lane::Document, move || {
+            .run(LaneKind::Document, move || {
                 current.pool().with_seed_prefixes(&prefixes)
             })
             .await?;

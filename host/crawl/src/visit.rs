@@ -49,7 +49,7 @@ pub(crate) use page_request::{PageRequest, RequestMemory, plain_response};
 
 use crate::context::CrawlContext;
 use crate::error::Halt;
-use crate::lanes::{Lane, Reserved};
+use crate::lanes::{LaneKind, Reserved};
 use crate::live::Flight;
 use crate::logins::LoginRequirement;
 use crate::records;
@@ -261,7 +261,7 @@ impl Driver for CrawlVisit<'_> {
         let lanes = &self.context.lanes;
         Ok(match lane {
             opilio_visit::Lane::Document => lanes.document(self.site(), 0, |_| work()).await?,
-            opilio_visit::Lane::Header => lanes.run(Lane::Header, work).await?,
+            opilio_visit::Lane::Header => lanes.run(LaneKind::Header, work).await?,
         })
     }
 

@@ -16,9 +16,9 @@ use crate::decisions::decisions;
 use crate::document_filters::{FilterRejection, RetryWanted};
 use crate::driver::{Driver, Rendering, Step};
 use crate::exchange::{ExchangeClass, usable};
-use crate::extraction::FoundLink;
+use crate::extraction::Outlink;
 use crate::head::HeaderVerdict;
-use crate::links::{Outlinks, outlinks};
+use crate::links::{JudgedOutlinks, outlinks};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded, redirect_of};
 use crate::plugin_view::PluginMemory;
 use crate::reading::{self, Reading};
@@ -171,7 +171,7 @@ async fn succeed<D: Driver>(
     rendering.add_links(&mut reading, pipeline.profile.limits.outlinks);
     if !follows {
         // A redirect of the server is not a link of the page.
-        let stays = |link: &FoundLink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
+        let stays = |link: &Outlink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
         reading.extracted.links.retain(stays);
     }
     end_redirects(pipeline, &mut reading, &mut annotations);
@@ -180,7 +180,7 @@ async fn succeed<D: Driver>(
         let links = reading.extracted.links.iter_mut();
         links.for_each(|link| link.modified = None);
     }
-    let Outlinks {
+    let JudgedOutlinks {
         accepted,
         ranks,
         refused,
@@ -351,7 +351,7 @@ fn end_redirects(pipeline: &Pipeline, reading: &mut Reading, annotations: &mut V
     let hops = pipeline.issue.record.hop_path.hops().rev();
     let before = hops.take_while(|hop| *hop == Hop::Redirect).count();
     let links = &mut reading.extracted.links;
-    let is_redirect = |link: &FoundLink| link.hop == Hop::Redirect;
+    let is_redirect = |link: &Outlink| link.hop == Hop::Redirect;
     let max = pipeline.settings.fetch.redirects_max;
     if before >= max && links.iter().any(is_redirect) {
         links.retain(|link| !is_redirect(link));

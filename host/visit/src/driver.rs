@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::{CaptureForm, EarlierCapture, PendingCapture, StoredCapture};
 use crate::evaluation::WaitCorrection;
-use crate::extraction::{FoundLink, RefusedLink};
+use crate::extraction::{Outlink, RefusedLink};
 use crate::pipeline::LogEntry;
 use crate::reading::{Reading, ReadingTask};
 use crate::scope::ScopeDecision;
@@ -106,7 +106,7 @@ pub struct Rendering {
     /// The document as the browser showed it, in HTML; `None` if it cannot be compared with another rendering.
     pub document: Option<Bytes>,
     /// Links of the rendered page. They may include links of the plain page.
-    pub links: Vec<FoundLink>,
+    pub links: Vec<Outlink>,
     /// URIs that the page has requested and that were archived. They need not be fetched again.
     pub archived: HashSet<Uri>,
     /// Annotations for the page's line in `crawl.log`.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::answer::Item;
-use super::documents::{MaterialArgs, Reading, each};
+use super::documents::{MaterialArgs, ReadSummary, each};
 use super::run::head;
 use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
@@ -81,7 +81,7 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
     let mut old = trial(&args.old, args.settings.as_deref())?;
     let mut new = trial(&args.new, of_new)?;
     let mut totals = Totals::default();
-    let mut reading = Reading::default();
+    let mut reading = ReadSummary::default();
     for what in &args.warc {
         let read = each(what, &args.material, runtime, &mut |material| {
             let (old_handles, new_handles) =
@@ -232,7 +232,7 @@ impl Totals {
         }
     }
 
-    fn as_text(&self, reading: Reading) -> String {
+    fn as_text(&self, reading: ReadSummary) -> String {
         let documents = count(self.documents, "document", "documents");
         let mut text = match self.differ {
             0 => format!("no difference in {documents}"),
@@ -247,7 +247,7 @@ impl Totals {
         text + &reading.as_text() + "\n"
     }
 
-    fn as_json(&self, reading: Reading) -> Value {
+    fn as_json(&self, reading: ReadSummary) -> Value {
         json!({
             "documents": self.documents, "differ": self.differ, "lost": self.lost, "gained": self.gained,
             "reading": reading.as_json(),

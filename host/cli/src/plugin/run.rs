@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::documents::{MaterialArgs, Reading, each};
+use super::documents::{MaterialArgs, ReadSummary, each};
 use super::fault::{fault_as_json, fault_as_text};
 use super::page::{self, PageArgs};
 use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
@@ -130,7 +130,7 @@ impl Totals {
         }
     }
 
-    fn as_text(&self, reading: Reading) -> String {
+    fn as_text(&self, reading: ReadSummary) -> String {
         let mut text = count(self.asked, "document", "documents");
         if self.passed_over > 0 {
             text += &format!(" ({} not handled)", self.passed_over);
