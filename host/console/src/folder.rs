@@ -84,7 +84,7 @@ impl Folder {
     /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// The folder cannot be created.
     pub fn open(path: &Path, component_cache: Option<PathBuf>) -> Result<Folder, JobsFolderError> {
         let path = std::path::absolute(path).map_err(|source| failed(path, source))?;
         fs::create_dir_all(&path).map_err(|source| failed(&path, source))?;

@@ -73,11 +73,11 @@ struct TouchedQueue {
 /// Whether a touched queue gets a new place in the queue order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceChange {
-    /// It stays where it is.
+    /// The queue stays where it is.
     Stay,
-    /// It keeps its place if that is still right, since its ready URIs have changed.
+    /// The queue keeps its place if that is still right, since its ready URIs have changed.
     Revise,
-    /// It gives up its place and gets a new one.
+    /// The queue gives up its place and gets a new one.
     Again,
 }
 

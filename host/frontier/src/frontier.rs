@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// URIs that are moved at a time from the waiting to the ready ones. After a long stop a queue may have more of them due at once.
-/// It then moves the earliest due first and the others later.
+/// Then the earliest due are moved first and the others later.
 const MOVED_MAX: usize = 10_000;
 
 /// Pause of a queue whose next URI may exceed a quota, depending on URIs that are in process elsewhere.
@@ -38,7 +38,7 @@ const RESERVATION_PAUSE: Duration = Duration::from_millis(100);
 
 /// The frontier: it decides which URI is fetched next, and when.
 ///
-/// It has no clock: every call that depends on the time gets it as an argument. Times should not go backwards; if they do, delays
+/// The frontier has no clock: every call that depends on the time gets it as an argument. Times should not go backwards; if they do, delays
 /// grow longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating system has
 /// it. An acknowledged change survives the death of the process, unless [`FrontierConfig::survives`] is `false`.
 /// [`Frontier::persist`] protects against power loss.

@@ -87,9 +87,9 @@ pub(crate) enum QueueHold {
 pub enum RetiredBy {
     /// The operator.
     Operator,
-    /// Its cost has reached [`QueueSettings::budget`].
+    /// The queue's cost has reached [`QueueSettings::budget`].
     Budget,
-    /// It has reached this limit of [`QueueSettings::quota`], by its name in [`Quota`](crate::Quota).
+    /// The queue has reached this limit of [`QueueSettings::quota`], by its name in [`Quota`](crate::Quota).
     Quota(&'static str),
 }
 

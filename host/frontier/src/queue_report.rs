@@ -76,13 +76,14 @@ pub struct QueueReport {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueState {
-    /// It could issue a URI now.
+    /// The queue could issue a URI now.
     Ready,
     /// As many of its URIs are in process as allowed, or as it has.
     InProcess,
-    /// It or its server group waits, it backs off, or its first URI is not yet due.
+    /// The queue or its server group waits, the queue backs off, or its first URI is not yet due.
     Snoozed,
-    /// It could issue a URI, but others of its precedence go first: it has spent its session budget, or has not had a session.
+    /// The queue could issue a URI, but others of its precedence go first: it has spent its session budget, or has not had a
+    /// session.
     Inactive,
     /// Its precedence is at the floor or past it.
     Ineligible,
@@ -90,7 +91,7 @@ pub enum QueueState {
     Retired,
     /// The operator froze it.
     Frozen,
-    /// It holds no URI.
+    /// The queue holds no URI.
     Exhausted,
 }
 

@@ -34,11 +34,11 @@ pub struct QueuedUri {
 pub enum FetchExplanation {
     /// The URI is unknown: it has not been found, or its refusal is not remembered.
     Unknown,
-    /// It was found and refused.
+    /// The URI was found and refused.
     Refused(Rejection),
     /// Another URI of the same canonical form is known, and represents it.
     SameAs(Box<UriFacts>),
-    /// It is known.
+    /// The URI is known.
     Known(Box<UriFacts>),
 }
 

@@ -31,7 +31,7 @@ pub struct SettingExplanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// It is not written anywhere.
+    /// No profile sets the value.
     Default,
     /// The last line that sets it.
     Written {

@@ -74,7 +74,7 @@ pub(crate) enum Refusal {
     Demanding(String),
     /// Compilation would exceed, or has exceeded, its bounds.
     Costly(String),
-    /// It may be valid, but no compiler is available.
+    /// The component may be valid, but no compiler is available.
     Stopped(String),
 }
 
@@ -245,7 +245,7 @@ struct Helper {
 
 /// Reason for which a child gives no answer.
 enum ChildEnd {
-    /// It was idle.
+    /// The child was idle.
     Idle,
     Refused(Refusal),
 }

@@ -181,11 +181,11 @@ pub struct PageKind {
 /// The shares of pages on which a header is right, and on which it is wrong. On the others it is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HeaderAccuracy {
-    /// It changes when the content does.
+    /// Share of pages whose header changes when the content does.
     pub honest: f64,
-    /// It never changes.
+    /// Share of pages whose header never changes.
     pub stuck: f64,
-    /// It changes with every answer.
+    /// Share of pages whose header changes with every answer.
     pub restless: f64,
 }
 

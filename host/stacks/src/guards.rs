@@ -79,7 +79,7 @@ pub struct CandidateGuards<'c> {
 /// Whether a plugin may see a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardVerdict {
-    /// It may.
+    /// The plugin may see it.
     Yes,
     /// A guard refuses.
     No,
