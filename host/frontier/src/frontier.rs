@@ -38,9 +38,9 @@ const RESERVATION_PAUSE: Duration = Duration::from_millis(100);
 
 /// The frontier: it decides which URI is fetched next, and when.
 ///
-/// The frontier has no clock: every call that depends on the time gets it as an argument. Times should not go backwards; if they do, delays
-/// grow longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating system has
-/// it. An acknowledged change survives the death of the process, unless [`FrontierConfig::survives`] is `false`.
+/// The frontier has no clock: every call that depends on the time gets it as an argument. Times should not go backwards; if they
+/// do, delays grow longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating
+/// system has it. An acknowledged change survives the death of the process, unless [`FrontierConfig::survives`] is `false`.
 /// [`Frontier::persist`] protects against power loss.
 ///
 /// After an error other than [`FrontierError::UnknownTicket`] or [`FrontierError::Name`] the frontier answers

@@ -102,8 +102,8 @@ pub enum Outcome {
         /// The time until its next reconsideration, if that is before the visit.
         ask_again: Option<Duration>,
     },
-    /// The URI cannot be fetched before these prerequisites. It goes back at once, behind them. They go into its queue with directive
-    /// highest, whatever queue they name. It costs no politeness delay. Too many deferrals in a row fail the URI.
+    /// The URI cannot be fetched before these prerequisites. It goes back at once, behind them. They go into its queue with
+    /// directive highest, whatever queue they name. A deferral costs no politeness delay. Too many in a row fail the URI.
     Deferred {
         /// Usually one: the host's DNS or its robots.txt.
         prerequisites: Vec<Candidate>,
