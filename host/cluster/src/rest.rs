@@ -2,8 +2,8 @@
 //! this is true of all.
 //!
 //! A node is at rest if its frontier is empty, other nodes have taken all links that it had to send, and it will take nothing from NATS
-//! before it has reported that it works again. The job is finished if all nodes are at rest, no link waits, and no node has worked
-//! in between. The number of each change shows that: a node that worked for a moment has another number.
+//! before it has reported that it works again. The job is finished if all nodes are at rest, no link waits, and no node has
+//! worked in between. The number of each change shows that: a node that worked for a moment has another number.
 
 use std::collections::BTreeMap;
 

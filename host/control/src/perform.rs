@@ -388,7 +388,7 @@ impl JobAdmin<'_> {
     fn cancel(&self, uri: &Uri, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("no fetch to cancel")?;
         match running.live.cancel(uri.as_str()) {
-            Cancelled::Asked => Ok(done(
+            Cancelled::Requested => Ok(done(
                 "fetch cancelled; crawl.log has it with status -7000",
                 respond,
             )),

@@ -43,7 +43,7 @@ pub struct Live {
 
 #[derive(Default)]
 struct State {
-    is_pause_asked: bool,
+    is_pause_requested: bool,
     /// `true` if an operator has paused a crawl that several nodes share, on all of them.
     is_paused_everywhere: bool,
     /// `true` if the dispatcher has stopped issuing URIs because of a pause.
@@ -119,7 +119,7 @@ const SLOW_BYTES_PER_SECOND: f64 = 16.0 * 1024.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     /// The fetch will be cancelled.
-    Asked,
+    Requested,
     /// The response is already complete and is being processed.
     TooLate,
     /// The URI is not in process.
@@ -173,7 +173,7 @@ impl Live {
     /// then. Until it has seen the pause, the crawl does not count as paused, because it may just be issuing a URI.
     pub(crate) fn observe_pause(&self) -> bool {
         let mut state = self.state();
-        state.has_seen_pause = state.is_pause_asked || state.is_paused_everywhere;
+        state.has_seen_pause = state.is_pause_requested || state.is_paused_everywhere;
         state.has_seen_pause
     }
 
@@ -254,10 +254,10 @@ impl Live {
     }
 
     /// Requests a pause, or the end of a pause. Returns `false` if it was requested already.
-    pub fn pause(&self, is_pause_asked: bool) -> bool {
-        let before = std::mem::replace(&mut self.state().is_pause_asked, is_pause_asked);
+    pub fn pause(&self, is_pause_requested: bool) -> bool {
+        let before = std::mem::replace(&mut self.state().is_pause_requested, is_pause_requested);
         self.wake_dispatcher();
-        before != is_pause_asked
+        before != is_pause_requested
     }
 
     /// Requests a pause of all nodes of a shared crawl, or the end of this pause. A pause of this node alone is not changed.
@@ -274,7 +274,7 @@ impl Live {
     /// Returns the state of the crawl, except for a stop that was requested: running, pausing or paused.
     pub fn crawl_state(&self) -> JobState {
         let state = self.state();
-        let is_pause_requested = state.is_pause_asked || state.is_paused_everywhere;
+        let is_pause_requested = state.is_pause_requested || state.is_paused_everywhere;
         match (is_pause_requested, state.has_seen_pause) {
             (false, _) => JobState::Running,
             (true, true) if state.in_flight.is_empty() => JobState::Paused,
@@ -310,7 +310,7 @@ impl Live {
         }
         flight.stage = Stage::Cancelled;
         flight.cancelled.notify_one();
-        Cancelled::Asked
+        Cancelled::Requested
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -488,7 +488,7 @@ mod tests {
         assert_eq!(live.cancel(uri), Cancelled::NotInProcess);
 
         let flight = live.begin(ticket, uri, 1);
-        assert_eq!(live.cancel(uri), Cancelled::Asked);
+        assert_eq!(live.cancel(uri), Cancelled::Requested);
         let never = std::future::pending::<()>();
         assert_eq!(flight.unless_cancelled(never).await, None);
     }

@@ -308,7 +308,8 @@ pub fn queues(
     }
 }
 
-/// Counts the pages of a job in one pass. Calls `pause` with the time that each part took. Returns `None` if `pause` returns `false`.
+/// Counts the pages of a job in one pass. Calls `pause` with the time that each part took. Returns `None` if `pause` returns
+/// `false`.
 pub fn pages(
     frontier: &SharedFrontier,
     mut pause: impl FnMut(Duration) -> bool,

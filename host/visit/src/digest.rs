@@ -1,7 +1,8 @@
 //! The stripped digest: the digest of a document without the parts that do not count as content.
 //!
 //! The record keeps it beside the payload digest, which covers all bytes and is never replaced by it. For a rendered page, it is
-//! the digest of the document that the browser showed. Only this digest is compared then: the payload of such a page may stay the same forever.
+//! the digest of the document that the browser showed. Only this digest is compared then: the payload of such a page may stay the
+//! same forever.
 
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
 use opilio_sandbox::{Document, Span, StripProblem, Visit};
