@@ -483,11 +483,7 @@ impl CrawlContext {
     }
 
     /// Handles the redirect of a seed: its target counts as a seed from now on, and widens the scope like a seed.
-    pub(crate) async fn widen_scope_by_redirect(
-        &self,
-        seed: &str,
-        target: &Uri,
-    ) -> Result<(), Halt> {
+    pub(crate) async fn widen_scope(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
         let Ok(prefix) = opilio_uri::implied_surt_prefix(target.as_str()) else {
             return Ok(());
         };

@@ -200,8 +200,8 @@ impl Live {
         Some(QueueCommandGuard(self.clone()))
     }
 
-    /// Returns the number of guards so far if no [`QueueCommandGuard`] exists, for [`Live::try_end`]. It must be called before the
-    /// frontier is queried.
+    /// Returns the number of guards so far if no [`QueueCommandGuard`] exists, for [`Live::try_end`]. It must be called before
+    /// the frontier is queried.
     pub(crate) fn queue_commands_if_idle(&self) -> Option<QueueCommandsBegun> {
         let state = self.state();
         (state.queue_commands == 0).then_some(QueueCommandsBegun(state.queue_commands_begun))

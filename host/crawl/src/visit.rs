@@ -350,8 +350,8 @@ impl Driver for CrawlVisit<'_> {
         self.login_page_after(exchange)
     }
 
-    async fn widen_scope_by_redirect(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
-        self.context.widen_scope_by_redirect(seed, target).await
+    async fn widen_scope(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
+        self.context.widen_scope(seed, target).await
     }
 
     fn used_stack(&self, stage: Stage, hash: u64, stack: &[Staged]) -> Result<(), Halt> {

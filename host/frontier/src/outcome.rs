@@ -137,8 +137,8 @@ pub enum Outcome {
         /// The request and its response. `None` if no request was sent, which costs no politeness delay.
         transfer: Option<Transfer>,
     },
-    /// The URI cannot be fetched, and a retry at once would not help. Under revisit it is probed after the shortest wait, and then
-    /// less and less often ([`FrontierConfig::waits`](crate::FrontierConfig::waits)).
+    /// The URI cannot be fetched, and a retry at once would not help. Under revisit it is probed after the shortest wait, and
+    /// then less and less often ([`FrontierConfig::waits`](crate::FrontierConfig::waits)).
     Failed {
         /// Fetch status.
         status: i32,

@@ -1,7 +1,7 @@
 //! The profile's policy for plugin errors, single and repeated.
 //!
-//! Every call of a plugin goes through [`Staged::call`](crate::Staged::call), by way of `calls.rs`. A plugin that failed too often
-//! among its last calls is left out for a while (its breaker is open), pauses the crawl, or ends it, as the profile sets.
+//! Every call of a plugin goes through [`Staged::call`](crate::Staged::call), by way of `calls.rs`. A plugin that failed too
+//! often among its last calls is left out for a while (its breaker is open), pauses the crawl, or ends it, as the profile sets.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

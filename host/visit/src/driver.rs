@@ -240,7 +240,7 @@ pub trait Driver {
     }
 
     /// Widens the scope, because a seed redirects to `target`.
-    fn widen_scope_by_redirect(
+    fn widen_scope(
         &self,
         seed: &str,
         target: &Uri,

@@ -64,7 +64,7 @@ pub(crate) async fn outlinks<D: Driver>(
     let redirect = links.iter().find(|link| link.hop == Hop::Redirect);
     if let Some(redirect) = redirect.filter(|_| record.seed) {
         let seed = record.source.as_deref().unwrap_or(uri.as_str());
-        driver.widen_scope_by_redirect(seed, &redirect.uri).await?;
+        driver.widen_scope(seed, &redirect.uri).await?;
     }
     let targets = links.into_iter().map(|link| Target {
         stacks: pipeline.stacks_of(&pipeline.settings_for(&link.uri, None)),

@@ -77,8 +77,8 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Carries out pauses, resumptions and stops, up to the command `through`, before an earlier command that fails with `why`. The
-    /// answers of `through` go to `respond`.
+    /// Carries out pauses, resumptions and stops, up to the command `through`, before an earlier command that fails with `why`.
+    /// The answers of `through` go to `respond`.
     pub(super) fn carry_out_ahead_through(
         &self,
         admin: &JobAdmin<'_>,

@@ -154,11 +154,7 @@ impl Driver for SimulatedVisit<'_> {
         self.transfer
     }
 
-    async fn widen_scope_by_redirect(
-        &self,
-        _seed: &str,
-        _target: &Uri,
-    ) -> Result<(), SimulationError> {
+    async fn widen_scope(&self, _seed: &str, _target: &Uri) -> Result<(), SimulationError> {
         Ok(())
     }
 
