@@ -19,13 +19,13 @@ use crate::repository::root;
 mod browser;
 mod crawl;
 mod crawls;
+mod documented_commands;
 mod measured;
 mod native;
 mod packed;
 mod projects;
 mod steps;
 mod toolchains;
-mod written;
 
 use steps::{Steps, run_quietly};
 
@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut first = Steps::default();
     toolchains::fetch(&mut first);
     native::sdk_of_c(&mut first);
-    written::own_tests(&mut first, opilio, |language| language != Language::Python);
+    documented_commands::own_tests(&mut first, opilio, |language| language != Language::Python);
     let (of_go, others): (Vec<_>, Vec<_>) = examples
         .iter()
         .partition(|folder| Language::of(folder) == Some(Language::Go));
@@ -103,7 +103,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         projects::of_every_kind(&mut second, opilio, &home, of_rust);
         projects::of_one_kind(&mut second, opilio, &home, of_rust);
     }
-    written::own_tests(&mut second, opilio, |language| language == Language::Python);
+    documented_commands::own_tests(&mut second, opilio, |language| language == Language::Python);
     native::sdk_of_javascript(&mut second, opilio);
     for folder in others {
         project(&mut second, opilio, folder);
@@ -118,7 +118,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         projects::of_one_kind(&mut second, opilio, &home, other);
     }
     packed::sdks(&mut second, opilio, &home);
-    written::first_plugin(&mut second, opilio, &home);
+    documented_commands::first_plugin(&mut second, opilio, &home);
     crawls::components(&mut second, opilio, &home);
     let second = second.only(only).run()?;
 

@@ -422,16 +422,16 @@ impl FromStr for CdxjEntry {
 fn text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Written {
+    enum TextOrNumber {
         Text(String),
         Number(u64),
         Signed(i64),
     }
-    let written = Option::<Written>::deserialize(deserializer)?;
-    Ok(written.map(|written| match written {
-        Written::Text(text) => text,
-        Written::Number(number) => number.to_string(),
-        Written::Signed(number) => number.to_string(),
+    let value = Option::<TextOrNumber>::deserialize(deserializer)?;
+    Ok(value.map(|value| match value {
+        TextOrNumber::Text(text) => text,
+        TextOrNumber::Number(number) => number.to_string(),
+        TextOrNumber::Signed(number) => number.to_string(),
     }))
 }
 

@@ -12,7 +12,7 @@ use sha1::Digest as _;
 
 /// A digest with its algorithm.
 ///
-/// It is formatted and serialised as `sha1:` and RFC 4648 base32 in upper case, which indexes compare, or as `sha256:` and
+/// Formatted and serialised as `sha1:` and RFC 4648 base32 in upper case, which indexes compare, or as `sha256:` and
 /// hexadecimal in lower case. Base32 of 256 bits ends in padding. A labelled digest is a token, which cannot have `=`, and
 /// without padding warcio and jwarc take it for another digest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

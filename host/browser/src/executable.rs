@@ -43,7 +43,7 @@ impl BrowserExecutable {
         };
         // The path is made absolute, because browsers run in their profile folders.
         let path = std::path::absolute(&path).unwrap_or(path);
-        let answer = ask_version(&path).await?;
+        let answer = read_version(&path).await?;
         let (version, major) = parse_version(&answer).ok_or_else(|| BrowserError::NotChromium {
             path: path.clone(),
             answer: answer.chars().take(ANSWER_CHARS_MAX).collect(),
@@ -84,7 +84,7 @@ fn search(folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf, BrowserErro
     })
 }
 
-async fn ask_version(path: &Path) -> Result<String, BrowserError> {
+async fn read_version(path: &Path) -> Result<String, BrowserError> {
     let mut command = tokio::process::Command::new(path);
     command
         .arg("--version")

@@ -8,10 +8,10 @@ const NAMES_SECTION: &[u8] = b"opilio:plugins";
 /// The reason why a module is not a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum ModuleProblem {
-    /// Its interfaces are not described, or are not those of a component.
+    /// The module's interfaces are not described, or are not those of a component.
     #[error("cannot convert the module to a component: {0}")]
     Encode(String),
-    /// It was linked without the SDK's macro.
+    /// The module was linked without the SDK's macro.
     #[error("the module names no plugins: does the crate call opilio_plugin::export!(…)?")]
     NoNames,
 }

@@ -2,7 +2,7 @@
 
 /// All went well.
 pub(crate) const OK: u8 = 0;
-/// It cannot continue; nothing is lost.
+/// The command cannot continue; nothing is lost.
 pub(crate) const FAILED: u8 = 1;
 /// The command line, the profile or a component is invalid, or a file that the command line names cannot be read or has
 /// another format; nothing was created.

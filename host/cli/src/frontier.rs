@@ -14,7 +14,7 @@ use opilio_control::{
 use opilio_crawl::QueueStates;
 
 use crate::exit;
-use crate::job::send::{ask, ask_to, count};
+use crate::job::send::{count, send, send_to};
 use crate::job::target::JobTarget;
 use crate::job_directory::existing_job;
 use crate::named_values::one_of;
@@ -287,9 +287,9 @@ fn number_or(word: &'static str) -> impl Fn(&str) -> Result<NumberOr, String> + 
 
 /// Runs the command.
 pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
-    let uri = |args: UriArgs, command: fn(String) -> Command| ask(&args.target, command(args.uri));
+    let uri = |args: UriArgs, command: fn(String) -> Command| send(&args.target, command(args.uri));
     match args.command {
-        FrontierCommand::Statistics(target) => ask(&target, Command::Statistics),
+        FrontierCommand::Statistics(target) => send(&target, Command::Statistics),
         FrontierCommand::Queues(args) => {
             let command = Command::Queues {
                 state: args.state,
@@ -297,10 +297,10 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
                 after: args.after,
                 limit: args.limit,
             };
-            ask(&args.target, command)
+            send(&args.target, command)
         }
         FrontierCommand::Queue(QueueArgs { target, queue }) => {
-            ask(&target, Command::Queue { queue })
+            send(&target, Command::Queue { queue })
         }
         FrontierCommand::Uris(args) => {
             let command = Command::Uris {
@@ -308,7 +308,7 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
                 after: args.after,
                 limit: args.limit,
             };
-            ask(&args.queue.target, command)
+            send(&args.queue.target, command)
         }
         FrontierCommand::Why(args) => uri(args, |uri| Command::Why { uri }),
         FrontierCommand::List(args) => {
@@ -317,11 +317,11 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
                 after: args.after,
                 limit: args.limit,
             };
-            ask(&args.target, command)
+            send(&args.target, command)
         }
         FrontierCommand::Count(args) => {
             let which = args.which.into();
-            ask(&args.target, Command::Count { which })
+            send(&args.target, Command::Count { which })
         }
         FrontierCommand::Delete(args) => sweep(args, "deleted", |which| Command::Delete { which }),
         FrontierCommand::Forget(args) => {
@@ -334,14 +334,14 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
         FrontierCommand::Thaw(args) => change(args, QueueAction::Thaw),
         FrontierCommand::Wake(WakeArgs { target, queue, .. }) => match queue {
             Some(queue) => change(QueueArgs { target, queue }, QueueAction::Wake),
-            None => ask(&target, Command::WakeOverlong),
+            None => send(&target, Command::WakeOverlong),
         },
         FrontierCommand::Cancel(args) => uri(args, |uri| Command::Cancel { uri }),
         FrontierCommand::Force(args) => uri(args, |uri| Command::Force { uri }),
         FrontierCommand::Precedence(args) => precedence(args),
         FrontierCommand::Floor(args) => {
             let NumberOr(floor) = args.floor;
-            ask(&args.target, Command::Floor { floor })
+            send(&args.target, Command::Floor { floor })
         }
         FrontierCommand::Export(args) => export(args),
         FrontierCommand::Import(args) => {
@@ -355,24 +355,24 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
                     Some(Include::All) => DoneElsewhere::Fetched,
                 },
             };
-            ask(&args.target, command)
+            send(&args.target, command)
         }
         FrontierCommand::Check(args) => {
             let repair = args.repair;
-            ask(&args.target, Command::Check { repair })
+            send(&args.target, Command::Check { repair })
         }
     }
 }
 
 fn change(QueueArgs { target, queue }: QueueArgs, action: QueueAction) -> Result<u8> {
-    ask(&target, Command::ChangeQueue { queue, action })
+    send(&target, Command::ChangeQueue { queue, action })
 }
 
 /// Counts the matching URIs. With `--yes` the command is carried out at once.
 fn sweep(args: SweepArgs, done: &str, command: fn(UriSelection) -> Command) -> Result<u8> {
     let which = UriSelection::from(args.which);
     if args.yes || which.is_everything() {
-        return ask(&args.target, command(which));
+        return send(&args.target, command(which));
     }
     let (meant, in_process) = match count(&args.target, Command::Count { which })? {
         Ok(counts) => counts,
@@ -407,7 +407,7 @@ fn precedence(args: PrecedenceArgs) -> Result<u8> {
             return Ok(exit::USAGE);
         }
     };
-    ask(&args.target, command)
+    send(&args.target, command)
 }
 
 fn export(args: ExportArgs) -> Result<u8> {
@@ -424,17 +424,17 @@ fn export(args: ExportArgs) -> Result<u8> {
         which: args.which.into(),
     };
     let Some(path) = args.output else {
-        return ask(&target, command);
+        return send(&target, command);
     };
     let cannot = || format!("cannot write {}", path.display());
     let mut file = BufWriter::new(File::create(&path).with_context(cannot)?);
     let code = if path.extension().is_some_and(|ending| ending == "gz") {
         let mut packed = GzEncoder::new(&mut file, Compression::default());
-        let code = ask_to(&target, command, &mut packed)?;
+        let code = send_to(&target, command, &mut packed)?;
         packed.finish().with_context(cannot)?;
         code
     } else {
-        ask_to(&target, command, &mut file)?
+        send_to(&target, command, &mut file)?
     };
     file.flush().with_context(cannot)?;
     Ok(code)

@@ -26,7 +26,7 @@ use opilio_control::Command;
 
 pub(crate) use self::set::FoundArgs;
 
-use self::send::ask;
+use self::send::send;
 use self::target::JobTarget;
 use crate::exit;
 use crate::job_directory::existing_job;
@@ -194,22 +194,22 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
         JobCommand::Stop(args) => lifecycle::stop(&args),
         JobCommand::Checkpoint(args) => {
             let to = args.to.as_deref().map(std::path::absolute).transpose()?;
-            ask(&args.target, Command::Checkpoint { to })
+            send(&args.target, Command::Checkpoint { to })
         }
         JobCommand::Report(args) => report::report(&args),
-        JobCommand::Breakdown(target) => ask(&target, Command::Breakdown),
+        JobCommand::Breakdown(target) => send(&target, Command::Breakdown),
         JobCommand::Hosts(args) => hosts::run(args),
-        JobCommand::Alerts(args) => ask(&args.target, args.command()),
+        JobCommand::Alerts(args) => send(&args.target, args.command()),
         JobCommand::Metrics(target) => report::figures(&target),
         JobCommand::Logs(args) => logs::run(args),
-        JobCommand::Plugins(target) => ask(&target, Command::Plugins),
+        JobCommand::Plugins(target) => send(&target, Command::Plugins),
         JobCommand::Observe(args) => {
             let observer = args.observer;
-            ask(&args.target, Command::Observe { observer })
+            send(&args.target, Command::Observe { observer })
         }
         JobCommand::Tables(args) => {
             let reload = args.reload;
-            ask(&args.target, Command::Tables { reload })
+            send(&args.target, Command::Tables { reload })
         }
         JobCommand::Settings(args) => set::settings(args),
         JobCommand::Set(args) => set::set(args),

@@ -13,11 +13,11 @@ const SLEEP_MIN: Duration = Duration::from_millis(100);
 /// jumps ahead ends sessions early, which causes a pause but no duplicate fetches.
 #[derive(Debug)]
 pub(crate) struct SessionClock {
-    last: Mutex<Reading>,
+    last: Mutex<ClockReading>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Reading {
+struct ClockReading {
     monotonic: Instant,
     wall: SystemTime,
     elapsed: Duration,
@@ -26,7 +26,7 @@ struct Reading {
 impl Default for SessionClock {
     fn default() -> Self {
         Self {
-            last: Mutex::new(Reading {
+            last: Mutex::new(ClockReading {
                 monotonic: Instant::now(),
                 wall: SystemTime::now(),
                 elapsed: Duration::ZERO,
@@ -48,7 +48,7 @@ impl SessionClock {
     }
 }
 
-impl Reading {
+impl ClockReading {
     fn advance(&mut self, monotonic: Instant, wall: SystemTime) {
         let ticked = monotonic.saturating_duration_since(self.monotonic);
         let by_wall = wall.duration_since(self.wall).unwrap_or_default();
@@ -73,7 +73,7 @@ mod tests {
     #[track_caller]
     fn check(steps: &[(u64, i64)], expected: u64) {
         let (start, wall) = (Instant::now(), SystemTime::UNIX_EPOCH + 1_000_000 * SECOND);
-        let mut reading = Reading {
+        let mut reading = ClockReading {
             monotonic: start,
             wall,
             elapsed: Duration::ZERO,

@@ -228,7 +228,7 @@ impl CommandReader {
         let message = message.map_err(|error| failed(error.into()))?;
         let info = message.info().map_err(failed)?;
         if info.consumer != self.consumer {
-            // The client goes on behind the last number that it has seen.
+            // The client continues after the last number that it has seen.
             return Err(failed("the reading was interrupted".into()));
         }
         Ok(JobCommand {

@@ -62,12 +62,12 @@ pub enum Availability {
     Outside,
     /// Everything works.
     Working,
-    /// NATS answers slowly: renewals take longer than a third of the time between two. Work goes on.
+    /// NATS answers slowly: renewals take longer than a third of the time between two. Work continues.
     Slow,
-    /// NATS does not answer. Work goes on until the session ends.
+    /// NATS does not answer. Work continues until the session ends.
     Riding,
-    /// NATS has not answered for so long that the session may have ended. Work goes on when NATS answers, in the same session if no
-    /// other node could reach NATS meanwhile.
+    /// NATS has not answered for so long that the session may have ended. Work continues when NATS answers, in the same session
+    /// if no other node could reach NATS meanwhile.
     Paused,
     /// JetStream has no room: as [`Availability::Riding`], later as [`Availability::Paused`], until an operator makes room.
     Full,

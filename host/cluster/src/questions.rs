@@ -23,7 +23,7 @@ impl ClusterJob {
     ///
     /// # Errors
     /// [`ClusterError::PartSilent`] if no process answers, or NATS fails.
-    pub async fn ask_part(&self, part: &str, question: Vec<u8>) -> Result<Vec<u8>, ClusterError> {
+    pub async fn query_part(&self, part: &str, question: Vec<u8>) -> Result<Vec<u8>, ClusterError> {
         let client = &self.cluster.connection.client;
         let answer = client.request(self.questions_to(part), question.into());
         match answer.await {

@@ -2,8 +2,8 @@
 //! this is true of all.
 //!
 //! A node is at rest if its frontier is empty, other nodes have taken all links that it had to send, and it will take nothing from NATS
-//! before it has reported that it works again. The job is finished if all nodes are at rest, no link waits, and all nodes have rested
-//! in between. The number of each change shows that: a node that worked for a moment has another number.
+//! before it has reported that it works again. The job is finished if all nodes are at rest, no link waits, and no node has
+//! worked in between. The number of each change shows that: a node that worked for a moment has another number.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ const ATTEMPTS_MAX: usize = 5;
 pub enum JobProgress {
     /// All nodes are at rest, and no link waits.
     Finished,
-    /// These nodes have not said that they are at rest.
+    /// These nodes have not reported that they are at rest.
     NodesAtWork(Vec<String>),
-    /// All nodes are at rest, but links wait: a node has ended that has to go on.
+    /// All nodes are at rest, but links wait: a node that has to process them has ended.
     LinksWait(u64),
 }
 
@@ -39,7 +39,7 @@ struct NodeWork {
 }
 
 impl ClusterJob {
-    /// Says that this node is at rest, or at work. Say that it is at work before it takes links, and wait until this returns.
+    /// Reports that this node is at rest, or at work. Report work before the node takes links, and wait until this returns.
     /// `epoch` is that of its part; 0 if no other node can take the part over.
     ///
     /// # Errors

@@ -397,7 +397,7 @@ impl Daemon {
         self.folder.job(job).map_err(Problem::from)
     }
 
-    async fn ask(
+    async fn send(
         &self,
         job: &str,
         caller: &Caller,
@@ -415,7 +415,7 @@ impl Daemon {
             false => own_files(&job),
         })
         .await?;
-        self.commands.ask(directory, &caller.user, command).await
+        self.commands.send(directory, &caller.user, command).await
     }
 
     /// Sends a command that has one answer.
@@ -426,7 +426,7 @@ impl Daemon {
         command: Command,
         pick: impl Fn(CommandResponse) -> Option<T>,
     ) -> Result<T, Problem> {
-        let answers = self.ask(job, caller, command).await?;
+        let answers = self.send(job, caller, command).await?;
         answers
             .into_iter()
             .find_map(pick)
@@ -458,7 +458,7 @@ impl From<JobsFolderError> for Problem {
             JobsFolderError::Unknown(_) => Problem::not_found(message),
             JobsFolderError::Taken(_)
             | JobsFolderError::Running(_)
-            | JobsFolderError::Wanted(_) => Problem::conflict(message),
+            | JobsFolderError::Waiting(_) => Problem::conflict(message),
             JobsFolderError::Control(problem) => problem.into(),
             JobsFolderError::Crawl(CrawlError::Profile(faults)) => profile_check::faulty(&faults),
             JobsFolderError::Crawl(CrawlError::Job(

@@ -41,26 +41,26 @@ impl CommandSender {
 
     /// Runs a command and returns its answers without the last one. If several nodes share the job, the command acts on all of
     /// them.
-    pub(crate) async fn ask(
+    pub(crate) async fn send(
         &self,
         job: PathBuf,
         user: &str,
         command: Command,
     ) -> Result<Vec<CommandResponse>, Problem> {
-        self.send(job, user, command, false).await
+        self.deliver(job, user, command, false).await
     }
 
     /// Runs a command of the daemon, which acts on its own job alone.
-    pub(crate) async fn ask_here(
+    pub(crate) async fn send_here(
         &self,
         job: PathBuf,
         user: &str,
         command: Command,
     ) -> Result<Vec<CommandResponse>, Problem> {
-        self.send(job, user, command, true).await
+        self.deliver(job, user, command, true).await
     }
 
-    async fn send(
+    async fn deliver(
         &self,
         job: PathBuf,
         user: &str,
@@ -82,7 +82,7 @@ impl CommandSender {
         };
         let gone = Arc::new(AtomicBool::new(false));
         let _gone = CancelOnDrop(gone.clone());
-        let asked = tokio::task::spawn_blocking(move || {
+        let carried_out = tokio::task::spawn_blocking(move || {
             let _held = (permit, job_lock);
             let mut answers = Vec::new();
             let reached = carry_out(&job, &request, &mut |answer| {
@@ -91,7 +91,7 @@ impl CommandSender {
             });
             (reached, answers)
         });
-        let (reached, mut answers) = asked
+        let (reached, mut answers) = carried_out
             .await
             .map_err(|panic| Problem::failure(format!("a command panicked: {panic}")))?;
         reached.map_err(Problem::from)?;

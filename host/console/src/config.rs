@@ -2,7 +2,7 @@
 //!
 //! As in profiles, an unknown setting is an error at its line: a misspelt limit would otherwise have no effect.
 
-mod written;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,7 +17,7 @@ use crate::calendar::CalendarEntry;
 use crate::folder::{self, JobsFolderError};
 use crate::profile_store::ProfileStore;
 use crate::window::Window;
-use written::{collector, duration, size};
+use values::{collector, duration, size};
 
 /// Minimum bytes a second for each job. With less, a page takes minutes and servers disconnect.
 const JOB_BYTES_LEAST: u64 = 1024;

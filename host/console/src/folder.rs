@@ -56,7 +56,7 @@ pub enum JobsFolderError {
     Running(String),
     /// The job waits for a process.
     #[error("job {0:?} waits to be started; stop it first")]
-    Wanted(String),
+    Waiting(String),
     /// The profile has errors, or the job cannot be created.
     #[error(transparent)]
     Crawl(#[from] CrawlError),
@@ -84,7 +84,7 @@ impl Folder {
     /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// The folder cannot be created.
     pub fn open(path: &Path, component_cache: Option<PathBuf>) -> Result<Folder, JobsFolderError> {
         let path = std::path::absolute(path).map_err(|source| failed(path, source))?;
         fs::create_dir_all(&path).map_err(|source| failed(&path, source))?;
@@ -270,7 +270,7 @@ impl Folder {
             orders.crawl && ended.is_none_or(|ended| ended.how == ProcessEndKind::Terminated)
         };
         if !is_reachable && orders()?.is_some_and(is_wanted) {
-            return Err(JobsFolderError::Wanted(name.to_owned()));
+            return Err(JobsFolderError::Waiting(name.to_owned()));
         }
         let made = opilio_control::reset_to_checkpoint(&directory, checkpoint, by)?;
         // This clears the reason for which the job is not restarted, and avoids that the ended process counts as dead.

@@ -333,12 +333,12 @@ impl Supervisor {
 
     async fn take_step(&self, name: &str, known: &KnownJob, step: Step, process: ProcessState) {
         let note = |what: &str, result: &str| note(name, known, what, result);
-        let ask = async |command| {
+        let send = async |command| {
             let directory = known.directory.clone();
             let asked = self
                 .daemon
                 .commands
-                .ask_here(directory, DAEMON, command)
+                .send_here(directory, DAEMON, command)
                 .await;
             asked.map_err(|problem| tracing::warn!(job = name, "{}", problem.detail()))
         };
@@ -395,21 +395,21 @@ impl Supervisor {
                 });
             }
             Step::Pause => {
-                if ask(Command::Pause).await.is_ok() {
+                if send(Command::Pause).await.is_ok() {
                     note("window", "closed");
                     self.daemon
                         .order(name, |orders| orders.window_closed = true);
                 }
             }
             Step::Resume => {
-                if ask(Command::Resume).await.is_ok() {
+                if send(Command::Resume).await.is_ok() {
                     note("window", "open");
                     self.daemon
                         .order(name, |orders| orders.window_closed = false);
                 }
             }
             Step::Stop => {
-                if ask(Command::Stop).await.is_ok() {
+                if send(Command::Stop).await.is_ok() {
                     self.daemon
                         .order(name, |orders| orders.stop_pending = false);
                 }
@@ -450,10 +450,10 @@ fn give_up(name: &str, known: &KnownJob, why: &str) {
 impl SupervisedJob<'_> {
     /// Returns `true` if a job without a process counts among the concurrent crawls because it is to be restarted.
     fn counts_as_crawling(&self, step: &Step) -> bool {
-        let rests = self
+        let waits_for_restart = self
             .orders
             .is_some_and(|it| it.crawl && it.begun.is_none() && it.not_before.is_some());
-        let is_again = matches!(step, Step::Died(_) | Step::Retry(_)) || rests;
+        let is_again = matches!(step, Step::Died(_) | Step::Retry(_)) || waits_for_restart;
         is_again && self.is_open && self.alive == Alive::No && self.process != ProcessState::Alive
     }
 
@@ -673,11 +673,11 @@ mod tests {
             ..orders(None, 1)
         };
         check(&later, None, none, true, Step::Nothing);
-        let rests = Orders {
+        let not_ordered = Orders {
             crawl: false,
             ..orders(None, 0)
         };
-        check(&rests, None, none, true, Step::Nothing);
+        check(&not_ordered, None, none, true, Step::Nothing);
         // The orders are newer than the end of the last process.
         let before = process_record(-10, Some(ProcessEndKind::Finished));
         check(&orders(None, 0), Some(before), none, true, Step::Begin);
@@ -773,11 +773,11 @@ mod tests {
         let restart = Restart::default();
         let died = step(&supervised, &restart);
         assert!(supervised.counts_as_crawling(&died), "{died:?}");
-        let rests = Orders {
+        let waits_for_restart = Orders {
             not_before: Some(at(105)),
             ..orders(None, 1)
         };
-        (supervised.orders, supervised.process) = (Some(&rests), ProcessState::None);
+        (supervised.orders, supervised.process) = (Some(&waits_for_restart), ProcessState::None);
         assert!(supervised.counts_as_crawling(&step(&supervised, &restart)));
         // Outside its window the job could not start.
         supervised.is_open = false;

@@ -135,7 +135,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
         let withdrawn = daemon.order(name, Orders::withdraw);
         let asked = daemon
             .commands
-            .ask_here(directory.clone(), DAEMON, Command::Stop);
+            .send_here(directory.clone(), DAEMON, Command::Stop);
         match asked.await {
             Ok(_) => tracing::info!(
                 job = name,

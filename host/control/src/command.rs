@@ -522,9 +522,9 @@ impl Command {
         )
     }
 
-    /// Returns `true` if the command acts on all nodes and need not wait for earlier commands that fail, because it does not depend
-    /// on them.
-    pub(super) fn needs_no_turn(&self) -> bool {
+    /// Returns `true` if the command acts on all nodes and may be carried out before earlier commands that fail, because it does
+    /// not depend on them.
+    pub(super) fn is_independent_of_order(&self) -> bool {
         matches!(self, Command::Pause | Command::Resume | Command::Stop)
     }
 

@@ -32,13 +32,13 @@ pub fn carry_out(
 ) -> Result<(), ControlError> {
     must_be_job(job)?;
     if let Some(connection) = Connection::open(job)? {
-        return connection.ask(request, respond);
+        return connection.send(request, respond);
     }
-    let held = Held::open(job)?;
+    let locked = LockedJob::open(job)?;
     if let Command::Check { repair } = request.command {
-        return held.check(repair, request, respond);
+        return locked.check(repair, request, respond);
     }
-    let opened = held.open_frontier()?;
+    let opened = locked.open_frontier()?;
     let commands = JobCommands::at_rest(&opened.admin(), request)?;
     let admin = opened.admin().sharing(commands.as_ref());
     admin.perform(request, respond);
@@ -112,7 +112,7 @@ pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
 }
 
 /// Job that this process has locked for a command.
-struct Held {
+struct LockedJob {
     job: Job,
     profile: Arc<opilio_profile::Profile>,
     log: JobLog,
@@ -121,11 +121,11 @@ struct Held {
 /// Locked job with its open frontier. Fields are dropped in order, so the frontier is closed before the job is unlocked.
 struct Opened {
     frontier: SharedFrontier,
-    held: Held,
+    locked: LockedJob,
 }
 
-impl Held {
-    fn open(directory: &Path) -> Result<Held, ControlError> {
+impl LockedJob {
+    fn open(directory: &Path) -> Result<LockedJob, ControlError> {
         // An existing job uses its own copies instead of these arguments.
         let nothing = Copies {
             profile: "",
@@ -151,7 +151,7 @@ impl Held {
         let profile = Arc::new(frozen_profile(directory)?);
         let logs = directory.join(&profile.logs.directory);
         let log = JobLog::open(&logs).map_err(|problem| ControlError::file(&logs, &problem))?;
-        Ok(Held { job, profile, log })
+        Ok(LockedJob { job, profile, log })
     }
 
     fn open_frontier(self) -> Result<Opened, ControlError> {
@@ -165,7 +165,7 @@ impl Held {
         };
         let frontier = Frontier::open(&self.job.state(), config)?;
         Ok(Opened {
-            held: self,
+            locked: self,
             frontier: SharedFrontier::new(frontier),
         })
     }
@@ -214,7 +214,7 @@ impl Held {
 
 impl Opened {
     fn admin(&self) -> JobAdmin<'_> {
-        let Held { job, profile, log } = &self.held;
+        let LockedJob { job, profile, log } = &self.locked;
         JobAdmin::new(job.directory(), profile, &self.frontier, log)
     }
 

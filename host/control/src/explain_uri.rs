@@ -216,10 +216,10 @@ pub(crate) fn subject(
 /// Returns the answers of the scope filters, and whether the URI is in scope. An unknown URI without hops is judged like a link.
 fn scope(pipeline: &Pipeline, is_known: bool) -> (Vec<FilterAnswer>, bool) {
     let record = &pipeline.issue.record;
-    let is_asked = !record.seed && record.hop_path.is_empty() && !is_known;
+    let is_like_link = !record.seed && record.hop_path.is_empty() && !is_known;
     let (answers, accepted) = answers(&pipeline.stacks.scope, |heard| pipeline.judge_scope(heard));
-    let is_accepted_unasked = pipeline.is_in_scope_unasked() && !is_asked;
-    (answers, is_accepted_unasked || accepted)
+    let is_exempt = pipeline.is_exempt_from_scope() && !is_like_link;
+    (answers, is_exempt || accepted)
 }
 
 /// Returns the answers of the pre-fetch filters, and whether they let the URI be fetched. The address of its host is not looked
@@ -245,11 +245,11 @@ fn staged(
         Stage::Scope | Stage::Precedence | Stage::PreFetch | Stage::MidFetch => before.stage(stage),
         _ => after.stage(stage),
     };
-    let is_asked = |stage: &Stage| match stage {
+    let is_called = |stage: &Stage| match stage {
         Stage::Render => settings.browser.render == Render::Auto,
         _ => true,
     };
-    let stages = Stage::ALL.into_iter().filter(is_asked);
+    let stages = Stage::ALL.into_iter().filter(is_called);
     let stacks = stages.map(|stage| ExplainedStack {
         stage: stage.key().to_owned(),
         plugins: plugins(stage).iter().map(StackedPlugin::from).collect(),

@@ -55,7 +55,7 @@ impl JobAdmin<'_> {
             return commands.send_and_carry_out(self, request, respond);
         }
         match other_part(self, &commands.part, &request.command) {
-            Some(place) => commands.ask(&place, request, respond),
+            Some(place) => commands.forward(&place, request, respond),
             None => self.perform_here(request, respond),
         }
     }
@@ -177,7 +177,7 @@ impl JobCommands {
             drop(admin.pause(false, &mut |_| true));
         }
         match self.carry_out_through(admin, sequence, respond) {
-            Err(NotNow::Failed(problem)) if request.command.needs_no_turn() => {
+            Err(NotNow::Failed(problem)) if request.command.is_independent_of_order() => {
                 self.carry_out_ahead_through(admin, sequence, &problem, respond)
             }
             carried_out => carried_out,

@@ -39,7 +39,7 @@ impl Figures {
     ///
     /// # Errors
     /// [`ControlError`] if the job cannot be reached or does not answer.
-    pub fn ask(job: &Path, by: &Author) -> Result<Figures, ControlError> {
+    pub fn query(job: &Path, by: &Author) -> Result<Figures, ControlError> {
         let mut status = None;
         let mut breakdown = None;
         let mut plugins = Vec::new();

@@ -29,7 +29,7 @@ impl Connection {
         Ok(None)
     }
 
-    pub(super) fn ask(
+    pub(super) fn send(
         self,
         _: &CommandRequest,
         _: &mut dyn FnMut(CommandResponse) -> bool,

@@ -34,8 +34,8 @@ impl JobAdmin<'_> {
     pub(super) fn perform_here(&self, request: &CommandRequest, respond: Respond<'_>) {
         let CommandRequest { by, command, .. } = request;
         // The log stays locked, so that the crawl's own line about the pause follows the line of the command.
-        let is_turn = matches!(command, Command::Pause | Command::Resume);
-        let held = is_turn.then(|| self.log.lock());
+        let changes_pause = matches!(command, Command::Pause | Command::Resume);
+        let held = changes_pause.then(|| self.log.lock());
         let result = self.carry_out(by, command, respond);
         let logged = self.log_action(held, by, command, &result);
         let last = match result.and(logged) {
@@ -75,7 +75,7 @@ impl JobAdmin<'_> {
         command: &Command,
         respond: Respond<'_>,
     ) -> Result<String, ControlError> {
-        let _hand = match command.queues_uris() {
+        let _queue_command = match command.queues_uris() {
             true => self.keep_running()?,
             false => None,
         };
@@ -257,7 +257,7 @@ impl JobAdmin<'_> {
             Some(running) => {
                 let progress = running.view.progress();
                 let throttle = running.context.network.fetchers.base().throttle();
-                let state = match running.stop.is_asked() {
+                let state = match running.stop.is_requested() {
                     true => JobState::Ending,
                     false => running.live.crawl_state(),
                 };
@@ -299,7 +299,7 @@ impl JobAdmin<'_> {
             false => "resume it with `opilio crawl JOB`",
         };
         let running = self.running(nothing)?;
-        if running.stop.is_asked() {
+        if running.stop.is_requested() {
             let what = "the crawl is stopping; current fetches finish";
             return Err(ControlError::new(ErrorKind::State, what));
         }
@@ -388,7 +388,7 @@ impl JobAdmin<'_> {
     fn cancel(&self, uri: &Uri, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("no fetch to cancel")?;
         match running.live.cancel(uri.as_str()) {
-            Cancelled::Asked => Ok(done(
+            Cancelled::Requested => Ok(done(
                 "fetch cancelled; crawl.log has it with status -7000",
                 respond,
             )),

@@ -286,7 +286,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn ask(
+    pub(super) fn send(
         mut self,
         request: &CommandRequest,
         respond: &mut dyn FnMut(CommandResponse) -> bool,

@@ -23,7 +23,7 @@ use crate::duplicates::{Duplicates, PayloadDigests};
 use crate::error::Halt;
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
-use crate::lanes::{Lane, Lanes};
+use crate::lanes::{LaneKind, Lanes};
 use crate::live::Live;
 use crate::logins::Logins;
 use crate::membership::JobMembership;
@@ -53,7 +53,7 @@ use opilio_visit::scope_memory::ScopeMemory;
 
 /// Maximum of redirects by which one seed may widen the scope: http to https, to www, to a new name. A seed that redirects more
 /// often may be under the control of another party.
-const SEED_MOVES_MAX: u32 = 5;
+const SEED_REDIRECTS_MAX: u32 = 5;
 
 /// Maximum of queues whose activity is counted for the progress display. Beyond it, the half with less activity is dropped.
 const TALLIES_MAX: usize = 4096;
@@ -173,7 +173,7 @@ pub(crate) struct SeedPrefixes {
     pub set: SurtPrefixSet,
     pub file: PathBuf,
     /// Number of times that each seed has widened the scope in this process.
-    pub moves: HashMap<String, u32>,
+    pub redirects: HashMap<String, u32>,
 }
 
 impl CrawlFigures {
@@ -262,7 +262,7 @@ impl CrawlContext {
         let writers = self.outputs.writers.clone();
         Ok(self
             .lanes
-            .run(Lane::Document, move || {
+            .run(LaneKind::Document, move || {
                 let _span = tracing::info_span!("write", opilio.records = records.len()).entered();
                 writers.write(&records, Timestamp::now())
             })
@@ -287,7 +287,7 @@ impl CrawlContext {
         } else {
             let exchange = exchange.clone();
             self.lanes
-                .run(Lane::Document, move || {
+                .run(LaneKind::Document, move || {
                     records::payload_digests(&exchange, wanted)
                 })
                 .await?
@@ -469,7 +469,7 @@ impl CrawlContext {
             let stacks = self.stacks();
             let (change, failures) = self
                 .lanes
-                .run(Lane::Document, move || {
+                .run(LaneKind::Document, move || {
                     precedence::rank_queue(&stacks.precedence, &report, now)
                 })
                 .await?;
@@ -482,7 +482,7 @@ impl CrawlContext {
     }
 
     /// Handles the redirect of a seed: its target counts as a seed from now on, and widens the scope like a seed.
-    pub(crate) async fn seed_moved(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
+    pub(crate) async fn widen_scope(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
         let Ok(prefix) = opilio_uri::implied_surt_prefix(target.as_str()) else {
             return Ok(());
         };
@@ -491,9 +491,9 @@ impl CrawlContext {
         if seeds.set.covers(&target.surt()) {
             return Ok(());
         }
-        let moves = seeds.moves.entry(seed.to_owned()).or_default();
-        *moves += 1;
-        if *moves > SEED_MOVES_MAX {
+        let redirects = seeds.redirects.entry(seed.to_owned()).or_default();
+        *redirects += 1;
+        if *redirects > SEED_REDIRECTS_MAX {
             tracing::warn!(seed, %target, "a seed redirects elsewhere too often to widen the scope further");
             return Ok(());
         }
@@ -521,7 +521,7 @@ impl CrawlContext {
         let current = self.stacks();
         let made = self
             .lanes
-            .run(Lane::Document, move || {
+            .run(LaneKind::Document, move || {
                 current.pool().with_seed_prefixes(&prefixes)
             })
             .await?;

@@ -244,7 +244,7 @@ impl CrawlView {
         let failing = queues.map_or(0, |queues| queues.failing);
         Progress {
             elapsed: self.began.elapsed(),
-            state: match self.stop.is_asked() {
+            state: match self.stop.is_requested() {
                 true => JobState::Ending,
                 false => self.live.crawl_state(),
             },

@@ -135,7 +135,7 @@ impl Housekeeping {
 
     /// Sends an event when the crawl has another state.
     fn send_state(&mut self) {
-        let state = match self.stop.is_asked() {
+        let state = match self.stop.is_requested() {
             true => JobState::Ending,
             false => self.context.live.crawl_state(),
         };
@@ -215,8 +215,8 @@ impl Housekeeping {
             failing: context.figures.failing_queue(),
             rendered: context.network.browsers.board.figures().rendered_pages(),
             part: part.as_ref(),
-            holds: state != JobState::Running || self.stop.is_asked(),
-            holds_everywhere: context.live.is_paused_everywhere() || self.stop.is_asked(),
+            holds: state != JobState::Running || self.stop.is_requested(),
+            holds_everywhere: context.live.is_paused_everywhere() || self.stop.is_requested(),
             waits_until,
             is_overlong: waits_until.is_some_and(|until| context.is_overlong(until, now)),
         };

@@ -45,7 +45,7 @@ impl Drop for DocumentLanes {
 
 /// Kind of lane for a work item.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Lane {
+pub(crate) enum LaneKind {
     /// Document lanes, for work that belongs to no site.
     Document,
     /// Header lanes, for calls that a socket waits for.
@@ -86,13 +86,13 @@ impl Lanes {
     /// Runs `work` on a lane and waits for its result.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        lane: Lane,
+        lane: LaneKind,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, LanePanic> {
         let lane = match lane {
-            Lane::Document => return self.document("", 0, |_| work()).await,
-            Lane::Header => &self.headers,
-            Lane::Observer => &self.observers,
+            LaneKind::Document => return self.document("", 0, |_| work()).await,
+            LaneKind::Header => &self.headers,
+            LaneKind::Observer => &self.observers,
         };
         let (answer, answered) = oneshot::channel();
         let answering = answering(|()| work(), answer);
@@ -198,14 +198,14 @@ mod tests {
         let lanes = lanes();
         for _ in 0..8 {
             let lost = lanes
-                .run(Lane::Header, || -> u32 { panic!("on purpose") })
+                .run(LaneKind::Header, || -> u32 { panic!("on purpose") })
                 .await;
             assert_eq!(
                 lost.unwrap_err().to_string(),
                 "a plugin lane panicked: on purpose"
             );
         }
-        assert_eq!(lanes.run(Lane::Header, || 7).await.unwrap(), 7);
+        assert_eq!(lanes.run(LaneKind::Header, || 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
@@ -220,13 +220,15 @@ mod tests {
                 let (lanes, held) = (lanes.clone(), held.clone());
                 tokio::spawn(async move {
                     lanes
-                        .run(Lane::Document, move || held.lock().unwrap().recv().is_ok())
+                        .run(LaneKind::Document, move || {
+                            held.lock().unwrap().recv().is_ok()
+                        })
                         .await
                 })
             })
             .collect();
         assert_eq!(
-            lanes.run(Lane::Header, || "answered").await.unwrap(),
+            lanes.run(LaneKind::Header, || "answered").await.unwrap(),
             "answered"
         );
         for _ in 0..cores {

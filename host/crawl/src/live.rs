@@ -43,11 +43,11 @@ pub struct Live {
 
 #[derive(Default)]
 struct State {
-    is_pause_asked: bool,
+    is_pause_requested: bool,
     /// `true` if an operator has paused a crawl that several nodes share, on all of them.
     is_paused_everywhere: bool,
     /// `true` if the dispatcher has stopped issuing URIs because of a pause.
-    holds: bool,
+    has_seen_pause: bool,
     /// `true` if the settings of the present profile have been applied to every queue.
     are_queues_resolved: bool,
     in_flight: HashMap<Ticket, InFlight>,
@@ -119,7 +119,7 @@ const SLOW_BYTES_PER_SECOND: f64 = 16.0 * 1024.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     /// The fetch will be cancelled.
-    Asked,
+    Requested,
     /// The response is already complete and is being processed.
     TooLate,
     /// The URI is not in process.
@@ -169,12 +169,12 @@ impl Live {
         self.state().slow
     }
 
-    /// Returns `true` if the dispatcher must not issue URIs. The call marks the pause as seen by the dispatcher, so that no crawl
-    /// counts as paused while a URI is being issued.
-    pub(crate) fn holds(&self) -> bool {
+    /// Marks a requested pause as seen by the dispatcher, and returns `true` if there is one. The dispatcher must not issue URIs
+    /// then. Until it has seen the pause, the crawl does not count as paused, because it may just be issuing a URI.
+    pub(crate) fn observe_pause(&self) -> bool {
         let mut state = self.state();
-        state.holds = state.is_pause_asked || state.is_paused_everywhere;
-        state.holds
+        state.has_seen_pause = state.is_pause_requested || state.is_paused_everywhere;
+        state.has_seen_pause
     }
 
     /// Records that the settings of the profile have been applied to every queue. Retired queues may be active again.
@@ -200,16 +200,17 @@ impl Live {
         Some(QueueCommandGuard(self.clone()))
     }
 
-    /// Returns the number of guards so far if no [`QueueCommandGuard`] exists, for [`Live::is_over`]. It must be called before the
-    /// frontier is queried.
+    /// Returns the number of guards so far if no [`QueueCommandGuard`] exists, for [`Live::try_end`]. It must be called before
+    /// the frontier is queried.
     pub(crate) fn queue_commands_if_idle(&self) -> Option<QueueCommandsBegun> {
         let state = self.state();
         (state.queue_commands == 0).then_some(QueueCommandsBegun(state.queue_commands_begun))
     }
 
-    /// Marks the crawl as over, unless a [`QueueCommandGuard`] exists, existed at `before`, or has begun since. Call it after the
-    /// frontier has reported that nothing is left. After the end no [`QueueCommandGuard`] is given out.
-    pub(crate) fn is_over(&self, before: Option<QueueCommandsBegun>) -> bool {
+    /// Marks the crawl as over, unless a [`QueueCommandGuard`] exists, existed at `before`, or has begun since. Returns `true` if
+    /// the crawl is over. Call it after the frontier has reported that nothing is left. After the end no [`QueueCommandGuard`] is
+    /// given out.
+    pub(crate) fn try_end(&self, before: Option<QueueCommandsBegun>) -> bool {
         let mut state = self.state();
         state.is_over |= state.queue_commands == 0
             && before == Some(QueueCommandsBegun(state.queue_commands_begun));
@@ -253,10 +254,10 @@ impl Live {
     }
 
     /// Requests a pause, or the end of a pause. Returns `false` if it was requested already.
-    pub fn pause(&self, is_pause_asked: bool) -> bool {
-        let before = std::mem::replace(&mut self.state().is_pause_asked, is_pause_asked);
+    pub fn pause(&self, is_pause_requested: bool) -> bool {
+        let before = std::mem::replace(&mut self.state().is_pause_requested, is_pause_requested);
         self.wake_dispatcher();
-        before != is_pause_asked
+        before != is_pause_requested
     }
 
     /// Requests a pause of all nodes of a shared crawl, or the end of this pause. A pause of this node alone is not changed.
@@ -273,8 +274,8 @@ impl Live {
     /// Returns the state of the crawl, except for a stop that was requested: running, pausing or paused.
     pub fn crawl_state(&self) -> JobState {
         let state = self.state();
-        let is_pause_requested = state.is_pause_asked || state.is_paused_everywhere;
-        match (is_pause_requested, state.holds) {
+        let is_pause_requested = state.is_pause_requested || state.is_paused_everywhere;
+        match (is_pause_requested, state.has_seen_pause) {
             (false, _) => JobState::Running,
             (true, true) if state.in_flight.is_empty() => JobState::Paused,
             (true, _) => JobState::Pausing,
@@ -309,7 +310,7 @@ impl Live {
         }
         flight.stage = Stage::Cancelled;
         flight.cancelled.notify_one();
-        Cancelled::Asked
+        Cancelled::Requested
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -434,9 +435,9 @@ mod tests {
     fn a_pause_of_all_nodes_and_a_pause_of_this_node_are_independent() {
         let live = Live::default();
         live.pause_everywhere(true);
-        assert!(live.pause(true) && live.holds() && live.is_paused_everywhere());
+        assert!(live.pause(true) && live.observe_pause() && live.is_paused_everywhere());
         live.pause_everywhere(false);
-        assert!(live.holds() && live.pause(false) && !live.holds());
+        assert!(live.observe_pause() && live.pause(false) && !live.observe_pause());
     }
 
     #[test]
@@ -445,16 +446,16 @@ mod tests {
         // The command runs when the frontier is queried, and still after the answer.
         let command = live.begin_queue_command().unwrap();
         let before = live.queue_commands_if_idle();
-        assert!(!live.is_over(before));
+        assert!(!live.try_end(before));
         // The command has ended before the answer.
         drop(command);
-        assert!(!live.is_over(before));
+        assert!(!live.try_end(before));
         // The command begins and ends before the answer.
         let before = live.queue_commands_if_idle();
         drop(live.begin_queue_command());
-        assert!(!live.is_over(before));
+        assert!(!live.try_end(before));
 
-        assert!(live.is_over(live.queue_commands_if_idle()));
+        assert!(live.try_end(live.queue_commands_if_idle()));
         assert!(live.begin_queue_command().is_none());
     }
 
@@ -487,7 +488,7 @@ mod tests {
         assert_eq!(live.cancel(uri), Cancelled::NotInProcess);
 
         let flight = live.begin(ticket, uri, 1);
-        assert_eq!(live.cancel(uri), Cancelled::Asked);
+        assert_eq!(live.cancel(uri), Cancelled::Requested);
         let never = std::future::pending::<()>();
         assert_eq!(flight.unless_cancelled(never).await, None);
     }
@@ -563,14 +564,14 @@ mod tests {
     fn a_crawl_is_paused_once_the_dispatcher_has_stopped_and_no_fetch_is_in_flight() {
         let live = Arc::new(Live::default());
         let flight = live.begin(ticket(), "http://a.org/", 1);
-        assert!(!live.holds());
+        assert!(!live.observe_pause());
         assert!(live.pause(true));
         assert!(!live.pause(true));
         assert_eq!(live.crawl_state(), JobState::Pausing);
         drop(flight);
         // The dispatcher may just be issuing another URI.
         assert_eq!(live.crawl_state(), JobState::Pausing);
-        assert!(live.holds());
+        assert!(live.observe_pause());
         assert_eq!(live.crawl_state(), JobState::Paused);
         assert!(live.pause(false));
         assert_eq!(live.crawl_state(), JobState::Running);

@@ -24,7 +24,7 @@ use crate::servers::{keep, stored};
 const REFUSED: Duration = Duration::from_secs(3600);
 
 /// Maximum of stored URIs whose responses were those of a client without login.
-const TURNED_AWAY_MAX: usize = 10_000;
+const PAGES_WITHOUT_LOGIN_MAX: usize = 10_000;
 
 /// Maximum of repetitions of a login in a row, if responses remain those of a client without login.
 const IN_VAIN_MAX: u32 = 3;
@@ -34,7 +34,7 @@ const IN_VAIN_MAX: u32 = 3;
 pub(crate) struct Logins {
     known: Vec<(Login, BTreeMap<String, Secret>)>,
     states: Mutex<HashMap<String, LoginState>>,
-    turned_away: Mutex<HashSet<String>>,
+    pages_without_login: Mutex<HashSet<String>>,
 }
 
 /// State of a login.
@@ -270,7 +270,7 @@ impl Logins {
     /// Checks whether the response to a page that needs a login is that of a client without login. Returns the login page if the
     /// login is sent again and the page is fetched once more. That happens once for each page, and not after too many attempts
     /// without success.
-    pub(crate) fn turned_away(
+    pub(crate) fn login_page_to_fetch(
         &self,
         frontier: &SharedFrontier,
         uri: &Uri,
@@ -285,19 +285,19 @@ impl Logins {
         let to_page = target.is_some_and(|target| {
             target.authority() == login.page.authority() && target.path() == login.page.path()
         });
-        let is_away = status == 401 || to_page;
+        let is_without_login = status == 401 || to_page;
         let is_second = {
             let mut known = self
-                .turned_away
+                .pages_without_login
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            if !is_away {
+            if !is_without_login {
                 if known.remove(uri.as_str()) {
                     self.change_state(&login.name, |state| state.in_vain = 0);
                 }
                 return Ok(None);
             }
-            if known.len() >= TURNED_AWAY_MAX {
+            if known.len() >= PAGES_WITHOUT_LOGIN_MAX {
                 known.clear();
             }
             !known.insert(uri.as_str().to_owned())

@@ -25,7 +25,7 @@ use opilio_visit::status;
 pub(crate) const RECOVERED: &str = "recovered";
 
 /// Period before the last update of a process record. A file that was finished in this period may contain a capture without a line.
-/// It is far longer than the calls of wait evaluators take.
+/// The period is far longer than the calls of wait evaluators take.
 const LATE: Duration = Duration::from_secs(10 * 60);
 
 /// Maximum time by which the clock may have been set back between a fetch and its line.

@@ -15,7 +15,7 @@ use opilio_uri::Uri;
 
 use crate::duplicates::PayloadDigests;
 use opilio_job::crawl_log::annotations_text;
-use opilio_visit::extraction::FoundLink;
+use opilio_visit::extraction::Outlink;
 use opilio_visit::{CaptureForm, EarlierCapture};
 
 /// Heritrix's media type for the control conversation of an FTP session.
@@ -34,7 +34,7 @@ pub(crate) struct RecordContext<'a> {
     /// Fields about decisions on the capture, with the plugins that decided, in order.
     pub decisions: Vec<(&'static str, String)>,
     pub notes: Vec<(String, String)>,
-    pub links: &'a [FoundLink],
+    pub links: &'a [Outlink],
     /// `true` if the body of the request must not be in an index, because it contains a password.
     pub is_body_secret: bool,
 }

@@ -58,7 +58,7 @@ pub struct PageInBrowser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageActivity {
-    /// It waits for a browser.
+    /// The page waits for a browser.
     Waiting,
     /// A browser loads it.
     Loading,

@@ -39,7 +39,7 @@ use opilio_visit::reading::Reading;
 use opilio_visit::{Body, EarlierCapture, Pipeline, Response, notes_of, policy, synthetic};
 
 pub use opilio_frontier::ContentState;
-pub use opilio_visit::extraction::{ExtractionResult, FoundLink, RefusedLink};
+pub use opilio_visit::extraction::{ExtractionResult, Outlink, RefusedLink};
 
 /// The profile of these visits: the default profile with the strategy `revisit`.
 const PROFILE: &str = "seeds = [\"http://example.com/\"]\nstrategy = \"revisit\"\n";
@@ -301,7 +301,7 @@ impl SampleVisit {
         let via_surt = uri.surt();
         let links = self.reading.extracted.links.iter();
         links
-            .map(|link| plugin_view::found_candidate(uri, &via_surt, record, link))
+            .map(|link| plugin_view::outlink_candidate(uri, &via_surt, record, link))
             .collect()
     }
 

@@ -52,7 +52,7 @@ impl Stop {
     }
 
     /// Returns `true` if a stop has been requested.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.reason.borrow().is_some()
     }
 

@@ -39,8 +39,8 @@ use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::scope::ScopeDecision;
 use opilio_visit::scope_memory::ScopeMemory;
 use opilio_visit::{
-    Addresses, Admission, CaptureForm, Conclusion, Driver, EarlierCapture, Ending, LogEntry,
-    LoginNeed, PageToRender, PendingCapture, Pipeline, Rendering, RobotsAnswer, ScratchFailed,
+    Addresses, Admission, CaptureForm, Conclusion, Driver, EarlierCapture, LogEntry, LoginNeed,
+    OutcomeKind, PageToRender, PendingCapture, Pipeline, Rendering, RobotsAnswer, ScratchFailed,
     Step, StoredCapture, precedence, status,
 };
 use tracing::Instrument as _;
@@ -49,7 +49,7 @@ pub(crate) use page_request::{PageRequest, RequestMemory, plain_response};
 
 use crate::context::CrawlContext;
 use crate::error::Halt;
-use crate::lanes::{Lane, Reserved};
+use crate::lanes::{LaneKind, Reserved};
 use crate::live::Flight;
 use crate::logins::LoginRequirement;
 use crate::records;
@@ -261,7 +261,7 @@ impl Driver for CrawlVisit<'_> {
         let lanes = &self.context.lanes;
         Ok(match lane {
             opilio_visit::Lane::Document => lanes.document(self.site(), 0, |_| work()).await?,
-            opilio_visit::Lane::Header => lanes.run(Lane::Header, work).await?,
+            opilio_visit::Lane::Header => lanes.run(LaneKind::Header, work).await?,
         })
     }
 
@@ -346,12 +346,12 @@ impl Driver for CrawlVisit<'_> {
         Ok(frontier.set_crawl_delay(queue, delay, Timestamp::now())?)
     }
 
-    fn turned_away(&self, exchange: &Exchange) -> Result<Option<Uri>, Halt> {
+    fn login_page_to_fetch(&self, exchange: &Exchange) -> Result<Option<Uri>, Halt> {
         self.login_page_after(exchange)
     }
 
-    async fn seed_moved(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
-        self.context.seed_moved(seed, target).await
+    async fn widen_scope(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
+        self.context.widen_scope(seed, target).await
     }
 
     fn used_stack(&self, stage: Stage, hash: u64, stack: &[Staged]) -> Result<(), Halt> {
@@ -533,7 +533,7 @@ impl Driver for CrawlVisit<'_> {
     async fn finished(
         &self,
         entry: LogEntry,
-        ending: Ending,
+        kind: OutcomeKind,
         disposition: Disposition,
     ) -> Result<(), Halt> {
         let context = self.context;
@@ -546,7 +546,7 @@ impl Driver for CrawlVisit<'_> {
             Disposition::Retrying { attempts } => context.outputs.logs.nonfatal(&line, attempts)?,
             Disposition::Deferred => {}
             // Other captures have their line already.
-            _ if ending == Ending::Failed && !entry.is_archived() => context.log_visit(&line)?,
+            _ if kind == OutcomeKind::Failed && !entry.is_archived() => context.log_visit(&line)?,
             _ => {}
         }
         let span = tracing::Span::current();
@@ -557,7 +557,7 @@ impl Driver for CrawlVisit<'_> {
         }
         let pipeline = &self.pipeline;
         let issue = &pipeline.issue;
-        let succeeded = ending == Ending::Succeeded;
+        let succeeded = kind == OutcomeKind::Succeeded;
         let document = succeeded && issue.uri.scheme() != "dns" && !pipeline.is_prerequisite();
         context.finished(&issue.queue, &line, document);
         if !opilio_visit::will_be_reissued(disposition) && !context.plugins.observers.is_empty() {

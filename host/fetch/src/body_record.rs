@@ -133,7 +133,7 @@ impl BodyRecord {
 
 /// The reason why a body is not recorded further.
 pub(crate) enum RecordingEnd {
-    /// It has reached a limit of the recording.
+    /// The body has reached a limit of the recording.
     Cut(TruncationCause),
     /// The connection or the framing failed.
     Hyper(hyper::Error),

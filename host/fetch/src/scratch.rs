@@ -19,11 +19,12 @@ pub(crate) struct Scratch {
     /// `None`: the space on the disk.
     bytes_max: Option<u64>,
     memory_max: u64,
-    held: Mutex<Held>,
+    usage: Mutex<ScratchUsage>,
 }
 
+/// The space that all claims hold, and the claims that wait for space.
 #[derive(Debug, Default)]
-struct Held {
+struct ScratchUsage {
     /// Scratch space claimed and not yet released.
     bytes: u64,
     memory: u64,
@@ -61,23 +62,23 @@ impl Scratch {
             directory,
             bytes_max,
             memory_max: memory_max as u64,
-            held: Mutex::default(),
+            usage: Mutex::default(),
         }
     }
 
     /// Creates a claim for the recordings of one exchange.
     pub(crate) fn claim(self: &Arc<Self>) -> Arc<Claim> {
-        let mut held = self.held();
-        held.claims += 1;
+        let mut usage = self.usage();
+        usage.claims += 1;
         Arc::new(Claim {
             scratch: self.clone(),
-            number: held.claims,
+            number: usage.claims,
             own: Mutex::default(),
         })
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn usage(&self) -> MutexGuard<'_, ScratchUsage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,35 +95,36 @@ impl Claim {
             return Poll::Ready(Ok(()));
         }
         let wanted = (bytes - free).max(PORTION);
-        let mut held = self.scratch.held();
-        held.waiting.remove(&self.number);
+        let mut usage = self.scratch.usage();
+        usage.waiting.remove(&self.number);
         let max = self.scratch.bytes_max.unwrap_or(u64::MAX);
-        if held.bytes.saturating_add(wanted) <= max {
-            held.take(&mut own, wanted);
+        if usage.bytes.saturating_add(wanted) <= max {
+            usage.take(&mut own, wanted);
             return Poll::Ready(Ok(()));
         }
         let holds = own.bytes > 0;
-        let others = held.holders - usize::from(holds);
-        let waiting = held.waiting.values().filter(|(_, holds)| *holds).count();
+        let others = usage.holders - usize::from(holds);
+        let waiting = usage.waiting.values().filter(|(_, holds)| *holds).count();
         if others <= waiting {
             return Poll::Ready(Err(NoRoom));
         }
-        held.waiting
+        usage
+            .waiting
             .insert(self.number, (cx.waker().clone(), holds));
         Poll::Pending
     }
 
     /// Withdraws the claim from the waiting ones, whether it got room or not.
     pub(crate) fn stop_waiting(&self) {
-        self.scratch.held().waiting.remove(&self.number);
+        self.scratch.usage().waiting.remove(&self.number);
     }
 
     /// Takes memory for this many bytes. Returns `false` if they do not fit.
     pub(crate) fn take_memory(&self, bytes: usize) -> bool {
-        let (mut own, mut held) = (self.own(), self.scratch.held());
-        let fits = held.memory + bytes as u64 <= self.scratch.memory_max;
+        let (mut own, mut usage) = (self.own(), self.scratch.usage());
+        let fits = usage.memory + bytes as u64 <= self.scratch.memory_max;
         if fits {
-            held.memory += bytes as u64;
+            usage.memory += bytes as u64;
             own.memory += bytes as u64;
         }
         fits
@@ -130,13 +132,13 @@ impl Claim {
 
     /// Returns `true` if this many bytes would fit into memory now.
     pub(crate) fn has_memory(&self, bytes: usize) -> bool {
-        self.scratch.held().memory + bytes as u64 <= self.scratch.memory_max
+        self.scratch.usage().memory + bytes as u64 <= self.scratch.memory_max
     }
 
     /// Releases memory whose content has gone to disk.
     pub(crate) fn give_memory_back(&self, bytes: usize) {
-        let (mut own, mut held) = (self.own(), self.scratch.held());
-        held.memory = held.memory.saturating_sub(bytes as u64);
+        let (mut own, mut usage) = (self.own(), self.scratch.usage());
+        usage.memory = usage.memory.saturating_sub(bytes as u64);
         own.memory = own.memory.saturating_sub(bytes as u64);
     }
 
@@ -146,7 +148,7 @@ impl Claim {
         own.used += bytes as u64;
         let beyond = own.used.saturating_sub(own.bytes);
         if beyond > 0 {
-            self.scratch.held().take(&mut own, beyond);
+            self.scratch.usage().take(&mut own, beyond);
         }
     }
 
@@ -155,7 +157,7 @@ impl Claim {
     }
 }
 
-impl Held {
+impl ScratchUsage {
     fn take(&mut self, own: &mut Own, bytes: u64) {
         self.holders += usize::from(own.bytes == 0);
         own.bytes += bytes;
@@ -166,13 +168,13 @@ impl Held {
 impl Drop for Claim {
     fn drop(&mut self) {
         let own = self.own.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut held = self.scratch.held();
-        held.waiting.remove(&self.number);
-        held.memory = held.memory.saturating_sub(own.memory);
+        let mut usage = self.scratch.usage();
+        usage.waiting.remove(&self.number);
+        usage.memory = usage.memory.saturating_sub(own.memory);
         if own.bytes > 0 {
-            held.bytes = held.bytes.saturating_sub(own.bytes);
-            held.holders -= 1;
-            for (waker, _) in held.waiting.values() {
+            usage.bytes = usage.bytes.saturating_sub(own.bytes);
+            usage.holders -= 1;
+            for (waker, _) in usage.waiting.values() {
                 waker.wake_by_ref();
             }
         }
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!(poll_claim(&other, 1), Poll::Pending);
         assert_eq!(poll_claim(&one, 1), Poll::Ready(Err(NoRoom)));
         other.stop_waiting();
-        assert!(scratch.held().waiting.is_empty());
+        assert!(scratch.usage().waiting.is_empty());
         assert_eq!(poll_claim(&other, 1), Poll::Pending);
     }
 

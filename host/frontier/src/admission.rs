@@ -8,7 +8,7 @@ use crate::{
     Candidate, Directive, FrontierConfig, RECORD_KEY_BYTES_MAX, Refusal, ScheduleResult, Signal,
     UriRecord, UriState,
     candidate::is_queue_name,
-    change::{self, Change},
+    change::{self, WriteBatch},
     instant::{self, Millis},
     keys::{self, Finder, Rank},
     memory::{CanonicalCache, Memory},
@@ -46,7 +46,7 @@ pub(crate) enum Origin<'o> {
 
 /// Schedules candidates. The answers are in the same order.
 pub(crate) fn admit(
-    change: &mut Change<'_>,
+    change: &mut WriteBatch<'_>,
     candidates: Vec<Candidate>,
     origin: Origin<'_>,
 ) -> Result<Vec<ScheduleResult>, FrontierError> {
@@ -118,7 +118,7 @@ pub(crate) fn admit(
 
 /// Puts a candidate of another part into the outbox, unless it was sent a short time ago and gives no reason to send it again.
 fn send(
-    change: &mut Change<'_>,
+    change: &mut WriteBatch<'_>,
     candidate: &Candidate,
     canonical: CanonicalKey,
     found_by: Option<Finder>,
@@ -176,7 +176,7 @@ fn has_reason(candidate: &Candidate, directive: Directive) -> bool {
 }
 
 fn admit_one(
-    change: &mut Change<'_>,
+    change: &mut WriteBatch<'_>,
     memory: &Memory,
     candidate: Candidate,
     canonical: CanonicalKey,
@@ -244,7 +244,7 @@ fn admit_one(
 
 /// Moves a known URI forward, if the candidate has a reason to.
 fn raise(
-    change: &mut Change<'_>,
+    change: &mut WriteBatch<'_>,
     key: &str,
     mut record: UriRecord,
     candidate: &Candidate,
@@ -349,7 +349,7 @@ fn raise(
 }
 
 fn create(
-    change: &mut Change<'_>,
+    change: &mut WriteBatch<'_>,
     key: &str,
     candidate: Candidate,
     canonical: CanonicalKey,

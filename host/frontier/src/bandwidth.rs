@@ -4,11 +4,11 @@ use jiff::Timestamp;
 
 use crate::{
     FrontierError, Transfer,
-    change::Change,
+    change::WriteBatch,
     instant::{self, Millis},
 };
 
-impl Change<'_> {
+impl WriteBatch<'_> {
     /// Charges received bytes to the bandwidth of the crawl.
     pub(crate) fn charge_bandwidth(&mut self, transfer: Transfer) {
         let (rate, before) = (self.config.bandwidth, self.counters.paid_until);

@@ -124,17 +124,17 @@ pub enum Directive {
 /// The result of scheduling a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScheduleResult {
-    /// It was unknown, and is in its queue now.
+    /// The URI was unknown, and is in its queue now.
     New,
-    /// It, or a URI with its canonical form, is known. Nothing was moved.
+    /// The URI, or one with its canonical form, is known. Nothing was moved.
     Known,
-    /// It was known, and now goes before other URIs.
+    /// The URI was known, and now goes before others.
     Raised(Directive),
-    /// It was forced into its queue.
+    /// The URI was forced into its queue.
     Forced,
-    /// It belongs to another part of the crawl, and waits in the outbox.
+    /// The URI belongs to another part of the crawl, and waits in the outbox.
     Sent,
-    /// It cannot be stored. Log the reason.
+    /// The URI cannot be stored. Log the reason.
     Refused(Refusal),
 }
 

@@ -14,13 +14,14 @@ use crate::{
     in_process::{Busy, BusyQueue},
     instant::{self, Millis},
     keys::{self, Finder, OrderKey, Rank},
-    memory::{Memory, Written, WrittenQueue},
+    memory::{Memory, WrittenBatch, WrittenQueue},
     queue::QueueRecord,
     record::CanonicalKey,
     store::{Entries, Entry, FrontierError, Store, damaged, decode, encode, read},
 };
 
-pub(crate) struct Change<'f> {
+/// The reads and writes of one call. A read sees the writes gathered so far; [`WriteBatch::write`] stores them as one batch.
+pub(crate) struct WriteBatch<'f> {
     pub(crate) store: &'f Store,
     pub(crate) config: &'f FrontierConfig,
     pub(crate) memory: &'f Memory,
@@ -72,15 +73,15 @@ struct TouchedQueue {
 /// Whether a touched queue gets a new place in the queue order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceChange {
-    /// It stays where it is.
+    /// The queue stays where it is.
     Stay,
-    /// It keeps its place if that is still right, since its ready URIs have changed.
+    /// The queue keeps its place if that is still right, since its ready URIs have changed.
     Revise,
-    /// It gives up its place and gets a new one.
+    /// The queue gives up its place and gets a new one.
     Again,
 }
 
-impl<'f> Change<'f> {
+impl<'f> WriteBatch<'f> {
     pub(crate) fn new(
         store: &'f Store,
         config: &'f FrontierConfig,
@@ -130,7 +131,7 @@ impl<'f> Change<'f> {
         self.canonicals.reserve(candidates);
     }
 
-    /// A copy of the record under a key. To change it, put it back with [`Change::put`].
+    /// A copy of the record under a key. To change it, put it back with [`WriteBatch::put`].
     pub(crate) fn record(&mut self, key: &str) -> Result<Option<UriRecord>, FrontierError> {
         if let Some(slot) = self.records.get(key) {
             return Ok(slot.record.as_deref().cloned());
@@ -525,7 +526,7 @@ impl<'f> Change<'f> {
     }
 
     /// Writes all changes in one batch and hands them to the operating system.
-    pub(crate) fn write(mut self) -> Result<Written, FrontierError> {
+    pub(crate) fn write(mut self) -> Result<WrittenBatch, FrontierError> {
         self.remove_empty_sites()?;
         let mut queue_order = Entries::new();
         // A queue that has just issued a URI gets its place behind the queues that it woke.
@@ -615,7 +616,7 @@ impl<'f> Change<'f> {
             batch.commit()?;
         }
 
-        Ok(Written {
+        Ok(WrittenBatch {
             counters: self.counters,
             seen: self.seen,
             ready: self.ready,
@@ -697,7 +698,7 @@ impl<'f> Change<'f> {
             .free_slot(&touched.busy.slots, config)
             .map(|(_, at)| at.max(if is_ready { now } else { record.first_due }));
         record.order_key = match (touched.place_change, record.order_key, earliest) {
-            _ if record.held(config).is_some() => None,
+            _ if record.hold(config).is_some() => None,
             // The queue keeps its place until the URI that it issued is finished.
             (PlaceChange::Stay | PlaceChange::Revise, order_key, _) if touched.busy.is_full => {
                 order_key

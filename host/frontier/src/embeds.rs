@@ -5,7 +5,7 @@ use opilio_uri::{Hop, Uri};
 
 use crate::{
     Candidate, FrontierError, UriState,
-    change::Change,
+    change::WriteBatch,
     keys,
     store::{damaged, read},
 };
@@ -41,7 +41,7 @@ fn site(uri: &Uri) -> Option<&str> {
 
 /// Records the embeds of a page. They must have been admitted before.
 pub(crate) fn record(
-    change: &mut Change<'_>,
+    change: &mut WriteBatch<'_>,
     page: &str,
     linked: Linked,
 ) -> Result<(), FrontierError> {
@@ -102,7 +102,7 @@ pub(crate) fn record(
 }
 
 /// Removes the entries of a page that is forgotten: it shows no embeds any more.
-pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), FrontierError> {
+pub(crate) fn forget_page(change: &mut WriteBatch<'_>, page: &str) -> Result<(), FrontierError> {
     let hash = keys::page(page);
     let (start, end) = keys::embeds_of(&hash);
     let (known, _) = read(&change.store.embeds_by_page, &start, &end, usize::MAX)?;
@@ -123,7 +123,7 @@ pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Fro
 }
 
 /// Removes the entries of an embed that is forgotten. If it is found again, it counts only the pages that show it then.
-pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), FrontierError> {
+pub(crate) fn forget_embed(change: &mut WriteBatch<'_>, embed: &str) -> Result<(), FrontierError> {
     let (start, end) = keys::pages_of_embed(embed);
     let (pages, _) = read(&change.store.pages_by_embed, &start, &end, usize::MAX)?;
     for (key, _) in pages {
@@ -136,7 +136,7 @@ pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), F
 }
 
 /// Removes one page from the count of an embed. The embed fades with its last page.
-fn release(change: &mut Change<'_>, embed: &str) -> Result<(), FrontierError> {
+fn release(change: &mut WriteBatch<'_>, embed: &str) -> Result<(), FrontierError> {
     let Some(mut record) = change.record(embed)? else {
         return Ok(());
     };

@@ -12,11 +12,11 @@ use crate::{
     ScheduleResult, TallyKind, Ticket, UriRecord,
     admission::{self, Origin, admit},
     candidate::is_queue_name,
-    change::{self, Change},
+    change::{self, WriteBatch},
     in_process::{Busy, Issued},
     instant::{self, Millis},
     keys,
-    memory::{Memory, Written},
+    memory::{Memory, WrittenBatch},
     outcome_effects,
     queue::QueueRecord,
     queue_order::{First, Ordering},
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// URIs that are moved at a time from the waiting to the ready ones. After a long stop a queue may have more of them due at once.
-/// It then moves the earliest due first and the others later.
+/// Then the earliest due are moved first and the others later.
 const MOVED_MAX: usize = 10_000;
 
 /// Pause of a queue whose next URI may exceed a quota, depending on URIs that are in process elsewhere.
@@ -38,9 +38,9 @@ const RESERVATION_PAUSE: Duration = Duration::from_millis(100);
 
 /// The frontier: it decides which URI is fetched next, and when.
 ///
-/// It has no clock: every call that depends on the time gets it as an argument. Times should not go backwards; if they do, delays
-/// grow longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating system has
-/// it. An acknowledged change survives the death of the process, unless [`FrontierConfig::survives`] is `false`.
+/// The frontier has no clock: every call that depends on the time gets it as an argument. Times should not go backwards; if they
+/// do, delays grow longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating
+/// system has it. An acknowledged change survives the death of the process, unless [`FrontierConfig::survives`] is `false`.
 /// [`Frontier::persist`] protects against power loss.
 ///
 /// After an error other than [`FrontierError::UnknownTicket`] or [`FrontierError::Name`] the frontier answers
@@ -380,17 +380,17 @@ impl Frontier {
         result
     }
 
-    fn change(&self, now: Timestamp) -> Change<'_> {
-        Change::new(&self.store, &self.config, &self.memory, now)
+    fn change(&self, now: Timestamp) -> WriteBatch<'_> {
+        WriteBatch::new(&self.store, &self.config, &self.memory, now)
     }
 
     /// Writes the change that `alter` makes.
     pub(crate) fn write_change<T>(
         &mut self,
         now: Timestamp,
-        alter: impl FnOnce(&mut Change<'_>) -> Result<T, FrontierError>,
+        alter: impl FnOnce(&mut WriteBatch<'_>) -> Result<T, FrontierError>,
     ) -> Result<T, FrontierError> {
-        let (written, answer): (Written, T) = {
+        let (written, answer): (WrittenBatch, T) = {
             let mut change = self.change(now);
             let answer = alter(&mut change)?;
             (change.write()?, answer)
@@ -400,7 +400,7 @@ impl Frontier {
     }
 
     /// Updates what is held in memory after a change has been written.
-    fn update(&mut self, written: Written) {
+    fn update(&mut self, written: WrittenBatch) {
         self.sites
             .update(&written.site_values, &written.site_figures);
         self.memory.update(written);
@@ -511,7 +511,7 @@ impl Frontier {
                 Ok(None)
             });
         }
-        if record.held(&self.config).is_some() {
+        if record.hold(&self.config).is_some() {
             // A budget was lowered, or a new process has another settings hash.
             return self.write_change(now, |change| {
                 change.take_new_place(queue)?;

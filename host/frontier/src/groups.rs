@@ -37,7 +37,7 @@ struct Group {
 /// Reason for which the queues of a group may not issue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupHold {
-    /// It waits until then.
+    /// The group waits until then.
     Waits(Millis),
     /// As many of its URIs are in process as allowed.
     Full,

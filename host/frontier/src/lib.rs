@@ -1,6 +1,6 @@
 //! The frontier of a crawl: it decides which URI is fetched next, and when.
 //!
-//! It is a deterministic state machine over a store on disk. It has no clock, no socket and no thread of its own; only the store
+//! A deterministic state machine over a store on disk. It has no clock, no socket and no thread of its own; only the store
 //! compacts itself in the background, which changes no answer. Its caller passes the time, fetches the URIs that it issues, and
 //! reports the outcomes. So a simulator can run a year in minutes with the frontier of the real crawl, and a test can replay any
 //! history exactly.

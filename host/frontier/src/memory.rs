@@ -198,7 +198,7 @@ impl Memory {
     }
 
     /// Updates memory after a batch has been written.
-    pub(crate) fn update(&mut self, written: Written) {
+    pub(crate) fn update(&mut self, written: WrittenBatch) {
         self.changes += 1;
         self.counters = written.counters;
         self.groups.update(written.groups);
@@ -301,8 +301,8 @@ impl Memory {
     }
 }
 
-/// The written change, from which memory is updated.
-pub(crate) struct Written {
+/// The written batch, from which memory is updated.
+pub(crate) struct WrittenBatch {
     pub(crate) counters: Counters,
     pub(crate) seen: Vec<(CanonicalKey, Finder)>,
     pub(crate) ready: Entries,

@@ -10,7 +10,7 @@ use crate::{
     UriRecord, UriState, Validators,
     admission::{Origin, admit},
     candidate::is_queue_name,
-    change::{self, Change},
+    change::{self, WriteBatch},
     frontier::uri_of,
     instant, is_error_response,
     keys::{self, Rank},
@@ -597,7 +597,7 @@ impl Frontier {
         &mut self,
         uri: &Uri,
         now: Timestamp,
-        alter: impl FnOnce(&mut Change<'_>, &str, UriRecord) -> Result<(), FrontierError>,
+        alter: impl FnOnce(&mut WriteBatch<'_>, &str, UriRecord) -> Result<(), FrontierError>,
     ) -> Result<bool, FrontierError> {
         let key = uri.key();
         if key.len() > RECORD_KEY_BYTES_MAX || self.memory.is_record_busy(&key) {
@@ -614,7 +614,7 @@ impl Frontier {
 
 /// Takes a URI out of its queue, and removes its record if it is to be forgotten.
 fn remove(
-    change: &mut Change<'_>,
+    change: &mut WriteBatch<'_>,
     key: &str,
     mut record: UriRecord,
     action: SweepAction,
@@ -641,7 +641,7 @@ fn remove(
 }
 
 /// Whether the record of the URI was taken over from another crawl without its status, and was not visited here since.
-fn lacks_status(change: &mut Change<'_>, one: &ImportedUri) -> Result<bool, FrontierError> {
+fn lacks_status(change: &mut WriteBatch<'_>, one: &ImportedUri) -> Result<bool, FrontierError> {
     let record = change.record(&one.candidate.uri.key())?;
     Ok(record.is_some_and(|record| {
         let is_elsewhere = matches!(record.state, UriState::Queued { .. } | UriState::Done);
@@ -653,7 +653,7 @@ fn lacks_status(change: &mut Change<'_>, one: &ImportedUri) -> Result<bool, Fron
     }))
 }
 
-fn include_one(change: &mut Change<'_>, known: ImportedUri) -> Result<(), FrontierError> {
+fn include_one(change: &mut WriteBatch<'_>, known: ImportedUri) -> Result<(), FrontierError> {
     let key = known.candidate.uri.key();
     let mut record = change.known_record(&key)?;
     change.take_queued(&record)?;

@@ -95,15 +95,15 @@ impl Issue {
 pub enum Outcome {
     /// A response came, error responses included. The archive has as much of it as is kept.
     Succeeded(Box<Success>),
-    /// It was issued to be considered, and was. No request was sent, and it costs nothing.
+    /// The URI was reconsidered, without a visit. No request was sent, and the call costs nothing.
     Considered {
         /// The wait from now until its visit; `None` keeps the planned time.
         wait: Option<Duration>,
         /// The time until its next reconsideration, if that is before the visit.
         ask_again: Option<Duration>,
     },
-    /// It cannot be fetched before these prerequisites. It goes back at once, behind them. They go into its queue with directive
-    /// highest, whatever queue they name. It costs no politeness delay. Too many deferrals in a row fail the URI.
+    /// The URI cannot be fetched before these prerequisites. It goes back at once, behind them. They go into its queue with
+    /// directive highest, whatever queue they name. A deferral costs no politeness delay. Too many in a row fail the URI.
     Deferred {
         /// Usually one: the host's DNS or its robots.txt.
         prerequisites: Vec<Candidate>,
@@ -123,7 +123,7 @@ pub enum Outcome {
         /// The request and its response; `None` if no request was sent.
         transfer: Option<Transfer>,
     },
-    /// It is not to be fetched: robots.txt, scope, a filter, an operator.
+    /// The URI is not to be fetched: robots.txt, scope, a filter, an operator.
     Disregarded {
         /// Fetch status.
         status: i32,
@@ -137,15 +137,15 @@ pub enum Outcome {
         /// The request and its response. `None` if no request was sent, which costs no politeness delay.
         transfer: Option<Transfer>,
     },
-    /// It cannot be fetched, and a retry at once would not help. Under revisit it is probed after the shortest wait, and then
-    /// less and less often ([`FrontierConfig::waits`](crate::FrontierConfig::waits)).
+    /// The URI cannot be fetched, and a retry at once would not help. Under revisit it is probed after the shortest wait, and
+    /// then less and less often ([`FrontierConfig::waits`](crate::FrontierConfig::waits)).
     Failed {
         /// Fetch status.
         status: i32,
         /// The request and its response. `None` if no request was sent, which costs no politeness delay.
         transfer: Option<Transfer>,
     },
-    /// It does not belong to the crawl any more, and no request was sent. It is forgotten, so that it may be found again on
+    /// The URI does not belong to the crawl any more, and no request was sent. It is forgotten, so that it may be found again on
     /// another path. A seed is never forgotten, and counts as disregarded.
     OutOfScope {
         /// Fetch status, if it is a seed.
@@ -231,9 +231,9 @@ pub struct FinishResult {
 pub enum Disposition {
     /// Done for good.
     Done,
-    /// It will be visited again at this time.
+    /// The URI will be visited again at this time.
     Waiting(Timestamp),
-    /// It is not known any more.
+    /// The URI is not known any more.
     Forgotten,
     /// Back in its queue, behind its prerequisites.
     Deferred,

@@ -12,7 +12,7 @@ use crate::{
     LastOutcome, OutOfScopeLink, Outcome, PREREQUISITE_FAILED, PREREQUISITE_UNSCHEDULABLE,
     PastVisit, ScheduleResult, Success, Tally, UNTIL_CHANGED, UriRecord, UriState,
     admission::{Origin, admit},
-    change::{self, Change},
+    change::{self, WriteBatch},
     embeds,
     in_process::Busy,
     instant::{self, Millis},
@@ -29,7 +29,7 @@ type OutcomeResult = (Disposition, Vec<ScheduleResult>);
 
 /// Applies the outcome of a URI in process to its record, its queue, its tallies and the statistics.
 pub(crate) fn apply(
-    change: &mut Change<'_>,
+    change: &mut WriteBatch<'_>,
     busy: &Busy,
     outcome: Outcome,
 ) -> Result<OutcomeResult, FrontierError> {
@@ -87,7 +87,7 @@ pub(crate) fn apply(
 
 /// An issued URI whose outcome is being recorded, and the change that this makes.
 struct Completion<'t, 'f> {
-    change: &'t mut Change<'f>,
+    change: &'t mut WriteBatch<'f>,
     busy: &'t Busy,
     uri: Uri,
     record: UriRecord,
@@ -502,7 +502,7 @@ impl Disposition {
     }
 }
 
-impl Change<'_> {
+impl WriteBatch<'_> {
     /// Keeps values and figures for the site of a record.
     pub(crate) fn keep_for_site(
         &mut self,

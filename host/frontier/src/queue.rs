@@ -77,7 +77,7 @@ fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> 
 
 /// Reason for which a queue issues no URI, whatever it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum QueueHold {
     Frozen,
     Retired(RetiredBy),
 }
@@ -87,9 +87,9 @@ pub(crate) enum Held {
 pub enum RetiredBy {
     /// The operator.
     Operator,
-    /// Its cost has reached [`QueueSettings::budget`].
+    /// The queue's cost has reached [`QueueSettings::budget`].
     Budget,
-    /// It has reached this limit of [`QueueSettings::quota`], by its name in [`Quota`](crate::Quota).
+    /// The queue has reached this limit of [`QueueSettings::quota`], by its name in [`Quota`](crate::Quota).
     Quota(&'static str),
 }
 
@@ -176,17 +176,17 @@ impl QueueRecord {
     }
 
     /// The reason for which it issues no URI; `None` if it may.
-    pub(crate) fn held(&self, config: &FrontierConfig) -> Option<Held> {
+    pub(crate) fn hold(&self, config: &FrontierConfig) -> Option<QueueHold> {
         let settings = self.settings(config);
         if self.is_frozen {
-            Some(Held::Frozen)
+            Some(QueueHold::Frozen)
         } else if self.is_retired {
-            Some(Held::Retired(RetiredBy::Operator))
+            Some(QueueHold::Retired(RetiredBy::Operator))
         } else if settings.budget.is_some_and(|budget| self.spent >= budget) {
-            Some(Held::Retired(RetiredBy::Budget))
+            Some(QueueHold::Retired(RetiredBy::Budget))
         } else {
             let limit = self.tally.reached(&settings.quota, 0)?;
-            Some(Held::Retired(RetiredBy::Quota(limit)))
+            Some(QueueHold::Retired(RetiredBy::Quota(limit)))
         }
     }
 

@@ -10,7 +10,7 @@ use crate::{
     groups::GroupHold,
     in_process::BusyQueue,
     instant::{self, Millis},
-    queue::{Held, QueueRecord},
+    queue::{QueueHold, QueueRecord},
 };
 
 /// A queue as a report shows it.
@@ -76,13 +76,14 @@ pub struct QueueReport {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueState {
-    /// It could issue a URI now.
+    /// The queue could issue a URI now.
     Ready,
     /// As many of its URIs are in process as allowed, or as it has.
     InProcess,
-    /// It or its server group waits, it backs off, or its first URI is not yet due.
+    /// The queue or its server group waits, the queue backs off, or its first URI is not yet due.
     Snoozed,
-    /// It could issue a URI, but others of its precedence go first: it has spent its session budget, or has not had a session.
+    /// The queue could issue a URI, but others of its precedence go first: it has spent its session budget, or has not had a
+    /// session.
     Inactive,
     /// Its precedence is at the floor or past it.
     Ineligible,
@@ -90,7 +91,7 @@ pub enum QueueState {
     Retired,
     /// The operator froze it.
     Frozen,
-    /// It holds no URI.
+    /// The queue holds no URI.
     Exhausted,
 }
 
@@ -120,15 +121,15 @@ impl QueueReport {
         config: &FrontierConfig,
         now: Timestamp,
     ) -> Self {
-        let held = record.held(config);
+        let held = record.hold(config);
         let is_ineligible = config
             .precedence_floor
             .is_some_and(|floor| record.precedence >= floor);
         let state = match (held, record.order_key) {
             _ if busy.is_some_and(|busy| busy.is_full) => QueueState::InProcess,
             _ if record.ready.is_empty() && record.waiting == 0 => QueueState::Exhausted,
-            (Some(Held::Frozen), _) => QueueState::Frozen,
-            (Some(Held::Retired(_)), _) => QueueState::Retired,
+            (Some(QueueHold::Frozen), _) => QueueState::Frozen,
+            (Some(QueueHold::Retired(_)), _) => QueueState::Retired,
             (None, None) if busy.is_some() => QueueState::InProcess,
             // The first call of `next` puts back the URIs that were in process when the store was closed.
             (None, None) => QueueState::Ready,
@@ -150,7 +151,7 @@ impl QueueReport {
             state,
             is_frozen: record.is_frozen,
             retired_by: match held {
-                Some(Held::Retired(by)) => Some(by),
+                Some(QueueHold::Retired(by)) => Some(by),
                 _ => None,
             },
             ready: record.ready_count(),

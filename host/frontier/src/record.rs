@@ -205,14 +205,14 @@ pub enum UriState {
 /// Result of a URI's last completed visit. Statistics, listings, reports and imports share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum LastOutcome {
-    /// It has not had a visit.
+    /// The URI has not had a visit.
     #[default]
     Open,
     /// A response came, other than an error response.
     Succeeded,
-    /// It could not be fetched, or the response was an error response (4xx, 5xx).
+    /// The URI could not be fetched, or the response was an error response (4xx, 5xx).
     Failed,
-    /// It was not to be fetched: robots.txt, the scope, a filter, a quota or an operator.
+    /// The URI was not to be fetched: robots.txt, the scope, a filter, a quota or an operator.
     Disregarded,
     /// A prerequisite was answered: a DNS look-up, a robots.txt or a login. A robots.txt with status 404 is an answer, too.
     Prerequisite,

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{FrontierError, OutOfScopeLink, change::Change, instant, keys, store::encode};
+use crate::{FrontierError, OutOfScopeLink, change::WriteBatch, instant, keys, store::encode};
 
 /// Longest reason that is kept, in bytes.
 const REASON_BYTES_MAX: usize = 200;
@@ -23,7 +23,7 @@ pub struct Rejection {
 
 /// Records the refused links of a page.
 pub(crate) fn remember(
-    change: &mut Change<'_>,
+    change: &mut WriteBatch<'_>,
     page: &str,
     refused: Vec<OutOfScopeLink>,
 ) -> Result<(), FrontierError> {

@@ -34,11 +34,11 @@ pub struct QueuedUri {
 pub enum FetchExplanation {
     /// The URI is unknown: it has not been found, or its refusal is not remembered.
     Unknown,
-    /// It was found and refused.
+    /// The URI was found and refused.
     Refused(Rejection),
     /// Another URI of the same canonical form is known, and represents it.
     SameAs(Box<UriFacts>),
-    /// It is known.
+    /// The URI is known.
     Known(Box<UriFacts>),
 }
 
@@ -249,7 +249,7 @@ impl Frontier {
             let precedence = record.precedence;
             let is_passed_over = precedence >= floor && usual.is_none_or(|it| precedence < it);
             let holds_uris = !(record.ready.is_empty() && record.waiting == 0);
-            if is_passed_over && holds_uris && record.held(&self.config).is_none() {
+            if is_passed_over && holds_uris && record.hold(&self.config).is_none() {
                 return Ok(true);
             }
         }

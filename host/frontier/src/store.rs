@@ -123,7 +123,7 @@ pub enum FrontierError {
         #[source]
         source: Box<fjall::Error>,
     },
-    /// It opens, but contains a value that this code would not have written.
+    /// The store opens, but contains a value that this code would not have written.
     #[error(
         "the frontier's store is damaged: {what} under key {key:?}; `opilio frontier check JOB --repair` repairs what can be repaired"
     )]

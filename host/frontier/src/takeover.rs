@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::{
     Frontier, FrontierError,
-    change::Change,
+    change::WriteBatch,
     instant::{self, Millis},
     memory::TAKEOVER,
     queue::QueueRecord,
@@ -49,7 +49,7 @@ impl Frontier {
     }
 }
 
-impl Change<'_> {
+impl WriteBatch<'_> {
     /// Makes a queue wait until then, and gives it its place in the queue order.
     pub(crate) fn wait_until(&mut self, queue: &str, until: Millis) -> Result<(), FrontierError> {
         let config = self.config;

@@ -280,11 +280,11 @@ fn class(duration: Duration) -> usize {
     Overdue::BOUNDS.partition_point(|bound| *bound < duration)
 }
 
-/// Counts the queues of a job in one pass. Calls `rest` with the time that each part took. Returns `None` if `rest` returns
+/// Counts the queues of a job in one pass. Calls `pause` with the time that each part took. Returns `None` if `pause` returns
 /// `false`.
 pub fn queues(
     frontier: &SharedFrontier,
-    mut rest: impl FnMut(Duration) -> bool,
+    mut pause: impl FnMut(Duration) -> bool,
 ) -> Result<Option<QueueCensus>, opilio_frontier::FrontierError> {
     let mut census = QueueCensus::new();
     let mut after: Option<String> = None;
@@ -302,16 +302,17 @@ pub fn queues(
             census.at = Timestamp::now();
             return Ok(Some(census));
         }
-        if !rest(began.elapsed()) {
+        if !pause(began.elapsed()) {
             return Ok(None);
         }
     }
 }
 
-/// Counts the pages of a job in one pass. Calls `rest` with the time that each part took. Returns `None` if `rest` returns `false`.
+/// Counts the pages of a job in one pass. Calls `pause` with the time that each part took. Returns `None` if `pause` returns
+/// `false`.
 pub fn pages(
     frontier: &SharedFrontier,
-    mut rest: impl FnMut(Duration) -> bool,
+    mut pause: impl FnMut(Duration) -> bool,
 ) -> Result<Option<PageCensus>, opilio_frontier::FrontierError> {
     let mut count = PageCount::new();
     let mut after: Option<String> = None;
@@ -327,7 +328,7 @@ pub fn pages(
         if is_last {
             return Ok(Some(count.done()));
         }
-        if !rest(began.elapsed()) {
+        if !pause(began.elapsed()) {
             return Ok(None);
         }
     }

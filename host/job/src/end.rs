@@ -21,7 +21,7 @@ pub enum End {
     ArchiveLimit,
     /// The profile's limit on time was reached.
     TimeLimit,
-    /// It cannot continue; the text has the reason and the remedy.
+    /// The crawl cannot continue; the text has the reason and the remedy.
     Halted(String),
 }
 

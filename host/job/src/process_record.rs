@@ -1,7 +1,7 @@
 //! `process.json` in a job's directory: the state of the job's last process, for programs that list many jobs without opening them.
 //!
-//! It is written when a process begins, at growing intervals of up to half a minute, and when the process ends. A killed process
-//! leaves the file without an end, which marks the crash.
+//! The file is written when a process begins, at growing intervals of up to half a minute, and when the process ends. A killed
+//! process leaves it without an end, which marks the crash.
 
 use std::fs;
 use std::io;

@@ -35,11 +35,11 @@ pub struct SeedOutcomes {
 /// Outcome of a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeedOutcome {
-    /// It had a response below status 400, at the end of its redirects.
+    /// The seed had a response below status 400, at the end of its redirects.
     Fetched,
-    /// It was not visited yet.
+    /// The seed was not visited yet.
     Unvisited,
-    /// It could not be fetched.
+    /// The seed could not be fetched.
     Failed(SeedFailure),
 }
 

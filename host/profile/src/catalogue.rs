@@ -12,7 +12,7 @@ use crate::file::ProfileFile;
 use crate::profile::Profile;
 use crate::schema_check::toml_text;
 use crate::setting_marks::{is_expert, level, resolved};
-use crate::setting_stages::{Needed, needed};
+use crate::setting_stages::{SettingStage, setting_stage};
 
 /// A setting of a profile.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,11 +163,11 @@ impl Profile {
 }
 
 fn stage(pointer: &str) -> &'static str {
-    match needed(pointer) {
-        Needed::Job => "job",
-        Needed::Queue => "queue",
-        Needed::Uri => "uri",
-        Needed::Response => "response",
+    match setting_stage(pointer) {
+        SettingStage::Job => "job",
+        SettingStage::Queue => "queue",
+        SettingStage::Uri => "uri",
+        SettingStage::Response => "response",
     }
 }
 

@@ -12,7 +12,7 @@ use crate::effective::UriContext;
 use crate::profile::Profile;
 use crate::schema_check::toml_text;
 use crate::setting_marks::is_expert;
-use crate::setting_stages::{Needed, needed};
+use crate::setting_stages::{SettingStage, setting_stage};
 
 /// One setting as it applies to a URI.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,7 +31,7 @@ pub struct SettingExplanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// It is not written anywhere.
+    /// No profile sets the value.
     Default,
     /// The last line that sets it.
     Written {
@@ -80,7 +80,7 @@ impl Profile {
                 (_, Value::Null) => return,
                 (_, value) => value.clone(),
             };
-            let numbers = if needed(pointer) == Needed::Queue {
+            let numbers = if setting_stage(pointer) == SettingStage::Queue {
                 &of_queues
             } else {
                 &of_uris

@@ -173,9 +173,9 @@ pub struct FetchFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsTrust {
-    /// It stops the fetch. Trusted certificates are those that the operating system trusts.
+    /// An untrusted certificate stops the fetch. Trusted certificates are those that the operating system trusts.
     Platform,
-    /// It does not stop the fetch. The capture records that the certificate is not trusted.
+    /// An untrusted certificate does not stop the fetch. The capture records that the certificate is not trusted.
     Record,
 }
 

@@ -11,7 +11,7 @@ use crate::check::{Part, quote};
 use crate::frontier::QueueKey;
 use crate::queue::is_queue_name;
 use crate::schema_check::toml_text;
-use crate::setting_stages::Needed;
+use crate::setting_stages::SettingStage;
 use crate::time_of_day::TimeOfDay;
 
 /// Largest compiled pattern in bytes.
@@ -184,13 +184,13 @@ impl Conditions {
     /// The condition that cannot be decided at a stage, and the conditions that can; `None` if all can.
     pub(crate) fn unknown_at(
         &self,
-        needed: Needed,
+        stage: SettingStage,
         key: QueueKey,
     ) -> Option<(&'static str, &'static str)> {
-        if !self.media_type.is_empty() && needed != Needed::Response {
+        if !self.media_type.is_empty() && stage != SettingStage::Response {
             return Some(("media-type", "it is known only when the response has come"));
         }
-        if needed != Needed::Queue {
+        if stage != SettingStage::Queue {
             return None;
         }
         if self.regex.is_some() {

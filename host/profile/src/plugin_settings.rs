@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::merge::merge;
 use crate::plugins::PluginFile;
 use crate::schema_check::Shape;
-use crate::setting_stages::{Needed, needed};
+use crate::setting_stages::{SettingStage, setting_stage};
 use crate::stacks::StacksFile;
 use crate::stage::Stage;
 
@@ -83,13 +83,13 @@ pub(crate) fn earliest<'n>(
     base: &'n StacksFile,
     added: impl Iterator<Item = (&'n str, &'n String)>,
     plugins: &'n BTreeMap<String, PluginFile>,
-) -> HashMap<&'n str, Needed> {
-    let mut earliest: HashMap<&str, Needed> = HashMap::new();
-    let mut at = |name: &'n str, stage: Needed| {
+) -> HashMap<&'n str, SettingStage> {
+    let mut earliest: HashMap<&str, SettingStage> = HashMap::new();
+    let mut at = |name: &'n str, stage: SettingStage| {
         let known = earliest.entry(name).or_insert(stage);
         *known = stage.min(*known);
     };
-    let of_stage = |stage: &str| needed(&format!("/stacks/{stage}"));
+    let of_stage = |stage: &str| setting_stage(&format!("/stacks/{stage}"));
     for stage in Stage::ALL {
         for name in base.named(stage.key()).into_iter().flatten() {
             at(name, of_stage(stage.key()));
@@ -99,7 +99,7 @@ pub(crate) fn earliest<'n>(
         at(name, of_stage(stage));
     }
     // Filters have no filters themselves, so one step is enough.
-    let wards: Vec<(&str, Needed)> = plugins
+    let wards: Vec<(&str, SettingStage)> = plugins
         .iter()
         .filter_map(|(name, file)| Some((file, *earliest.get(name.as_str())?)))
         .flat_map(|(file, stage)| {

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// The stage at which a setting is needed.
+/// The stage of a crawl at which a setting is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Needed {
+pub(crate) enum SettingStage {
     /// Once, for the job as a whole: it cannot be overridden.
     Job,
     /// For a queue as a whole. Only its name is known.
@@ -17,62 +17,62 @@ pub(crate) enum Needed {
 
 /// Settings that can be overridden. A table stands for all its keys that are not named before it. A setting that is not named
 /// belongs to the job.
-const NEEDED: &[(&str, Needed)] = &[
-    ("/strategy", Needed::Uri),
-    ("/stacks/scope", Needed::Uri),
-    ("/stacks/precedence", Needed::Uri),
-    ("/stacks/pre-fetch", Needed::Uri),
-    ("/stacks/mid-fetch", Needed::Uri),
-    ("/stacks/observe", Needed::Job),
-    ("/stacks", Needed::Response),
-    ("/politeness", Needed::Queue),
-    ("/robots", Needed::Uri),
+const SETTING_STAGES: &[(&str, SettingStage)] = &[
+    ("/strategy", SettingStage::Uri),
+    ("/stacks/scope", SettingStage::Uri),
+    ("/stacks/precedence", SettingStage::Uri),
+    ("/stacks/pre-fetch", SettingStage::Uri),
+    ("/stacks/mid-fetch", SettingStage::Uri),
+    ("/stacks/observe", SettingStage::Job),
+    ("/stacks", SettingStage::Response),
+    ("/politeness", SettingStage::Queue),
+    ("/robots", SettingStage::Uri),
     // Settings of all exchanges together.
-    ("/fetch/spool-memory-total", Needed::Job),
-    ("/fetch/scratch-max", Needed::Job),
-    ("/fetch/stop-grace", Needed::Job),
-    ("/fetch/slow-fetches", Needed::Job),
-    ("/fetch", Needed::Uri),
-    ("/cookies/accept", Needed::Uri),
+    ("/fetch/spool-memory-total", SettingStage::Job),
+    ("/fetch/scratch-max", SettingStage::Job),
+    ("/fetch/stop-grace", SettingStage::Job),
+    ("/fetch/slow-fetches", SettingStage::Job),
+    ("/fetch", SettingStage::Uri),
+    ("/cookies/accept", SettingStage::Uri),
     // Settings of all browsers together.
-    ("/browser/executable", Needed::Job),
-    ("/browser/sandbox", Needed::Job),
-    ("/browser/processes", Needed::Job),
-    ("/browser/pages-per-process", Needed::Job),
-    ("/browser", Needed::Response),
-    ("/retry/statuses", Needed::Uri),
-    ("/retry/errors", Needed::Uri),
-    ("/retry", Needed::Queue),
+    ("/browser/executable", SettingStage::Job),
+    ("/browser/sandbox", SettingStage::Job),
+    ("/browser/processes", SettingStage::Job),
+    ("/browser/pages-per-process", SettingStage::Job),
+    ("/browser", SettingStage::Response),
+    ("/retry/statuses", SettingStage::Uri),
+    ("/retry/errors", SettingStage::Uri),
+    ("/retry", SettingStage::Queue),
     // The others belong to the frontier, which has one of each for all queues.
-    ("/revisit/history", Needed::Job),
-    ("/revisit/budget", Needed::Job),
-    ("/revisit/fade-after", Needed::Job),
-    ("/revisit", Needed::Response),
-    ("/canonicalization", Needed::Uri),
-    ("/queue/name", Needed::Uri),
-    ("/queue", Needed::Queue),
-    ("/uri", Needed::Uri),
-    ("/quotas/queue", Needed::Queue),
-    ("/quotas/host", Needed::Queue),
-    ("/quotas/domain", Needed::Queue),
+    ("/revisit/history", SettingStage::Job),
+    ("/revisit/budget", SettingStage::Job),
+    ("/revisit/fade-after", SettingStage::Job),
+    ("/revisit", SettingStage::Response),
+    ("/canonicalization", SettingStage::Uri),
+    ("/queue/name", SettingStage::Uri),
+    ("/queue", SettingStage::Queue),
+    ("/uri", SettingStage::Uri),
+    ("/quotas/queue", SettingStage::Queue),
+    ("/quotas/host", SettingStage::Queue),
+    ("/quotas/domain", SettingStage::Queue),
     // Only their settings; the stage is earlier if the plugin is in the stack of an earlier one.
-    ("/plugins", Needed::Response),
+    ("/plugins", SettingStage::Response),
 ];
 
-/// The stage at which the setting at this pointer is needed.
-pub(crate) fn needed(pointer: &str) -> Needed {
-    let found = NEEDED
+/// Returns the stage of the setting at this pointer.
+pub(crate) fn setting_stage(pointer: &str) -> SettingStage {
+    let found = SETTING_STAGES
         .iter()
         .find(|(setting, _)| is_at_or_below(pointer, setting));
-    found.map_or(Needed::Job, |(_, needed)| *needed)
+    found.map_or(SettingStage::Job, |(_, stage)| *stage)
 }
 
 /// Returns `true` if the setting, or one within it, can be overridden.
 pub(crate) fn is_overridable(pointer: &str) -> bool {
-    let within = NEEDED
+    let within = SETTING_STAGES
         .iter()
-        .any(|(setting, needed)| *needed != Needed::Job && is_at_or_below(setting, pointer));
-    within || needed(pointer) != Needed::Job
+        .any(|(setting, stage)| *stage != SettingStage::Job && is_at_or_below(setting, pointer));
+    within || setting_stage(pointer) != SettingStage::Job
 }
 
 fn is_at_or_below(pointer: &str, above: &str) -> bool {
@@ -81,7 +81,7 @@ fn is_at_or_below(pointer: &str, above: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-impl fmt::Display for Needed {
+impl fmt::Display for SettingStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Job => "once for the whole job",
@@ -99,27 +99,27 @@ mod tests {
     #[test]
     fn the_longer_name_applies() {
         for (pointer, expected) in [
-            ("/politeness/min-delay", Needed::Queue),
-            ("/politeness", Needed::Queue),
-            ("/fetch/referer", Needed::Uri),
-            ("/fetch/body-max", Needed::Uri),
-            ("/fetch/scratch-max", Needed::Job),
-            ("/stacks/scope", Needed::Uri),
-            ("/stacks/extract", Needed::Response),
-            ("/stacks/observe", Needed::Job),
-            ("/revisit/history", Needed::Job),
-            ("/revisit/max-wait", Needed::Response),
-            ("/queue/name", Needed::Uri),
-            ("/queue/valence", Needed::Queue),
-            ("/quotas/source/bytes", Needed::Job),
-            ("/quotas/host/bytes", Needed::Queue),
-            ("/archive/prefix", Needed::Job),
-            ("/browser/render", Needed::Response),
-            ("/browser/memory", Needed::Response),
-            ("/browser/sandbox", Needed::Job),
-            ("/uris", Needed::Job),
+            ("/politeness/min-delay", SettingStage::Queue),
+            ("/politeness", SettingStage::Queue),
+            ("/fetch/referer", SettingStage::Uri),
+            ("/fetch/body-max", SettingStage::Uri),
+            ("/fetch/scratch-max", SettingStage::Job),
+            ("/stacks/scope", SettingStage::Uri),
+            ("/stacks/extract", SettingStage::Response),
+            ("/stacks/observe", SettingStage::Job),
+            ("/revisit/history", SettingStage::Job),
+            ("/revisit/max-wait", SettingStage::Response),
+            ("/queue/name", SettingStage::Uri),
+            ("/queue/valence", SettingStage::Queue),
+            ("/quotas/source/bytes", SettingStage::Job),
+            ("/quotas/host/bytes", SettingStage::Queue),
+            ("/archive/prefix", SettingStage::Job),
+            ("/browser/render", SettingStage::Response),
+            ("/browser/memory", SettingStage::Response),
+            ("/browser/sandbox", SettingStage::Job),
+            ("/uris", SettingStage::Job),
         ] {
-            assert_eq!(needed(pointer), expected, "{pointer}");
+            assert_eq!(setting_stage(pointer), expected, "{pointer}");
         }
         assert!(is_overridable("/fetch") && is_overridable("/quotas"));
         assert!(!is_overridable("/archive") && !is_overridable("/fetch/scratch-max"));

@@ -104,15 +104,15 @@ pub(crate) struct CachedAnswer<A> {
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     /// On documents, by stage.
-    pub(crate) on_documents: Remembered<Stage, Ruling>,
+    pub(crate) on_documents: AnswerCache<Stage, Ruling>,
     /// On candidates, by stage and number.
-    pub(crate) on_candidates: Remembered<(Stage, usize), Vec<Ruling>>,
-    pub(crate) waits: Remembered<(), Option<Wait>>,
+    pub(crate) on_candidates: AnswerCache<(Stage, usize), Vec<Ruling>>,
+    pub(crate) waits: AnswerCache<(), Option<Wait>>,
 }
 
 /// Answers of one type, by the values that the plugin has read.
 #[derive(Debug)]
-pub(crate) struct Remembered<Q, A>(Mutex<Tree<Q, A>>);
+pub(crate) struct AnswerCache<Q, A>(Mutex<Tree<Q, A>>);
 
 /// A decision tree: each inner node is a value that the plugin reads, with a child for each content of it. Its leaves are answers
 /// of the plugin.
@@ -243,7 +243,7 @@ impl Trace {
     }
 }
 
-impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
+impl<Q: Clone + Eq + Hash, A> AnswerCache<Q, A> {
     /// Returns the plugin's earlier answer for which all reads gave the same values as now.
     pub(crate) fn recall(&self, key: &Q, about: CallInputs<'_>) -> Option<Arc<CachedAnswer<A>>> {
         let tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -307,7 +307,7 @@ impl<Q: Clone + Eq + Hash, A> Tree<Q, A> {
 }
 
 // A derived implementation would require `Default` of reads and answers.
-impl<Q, A> Default for Remembered<Q, A> {
+impl<Q, A> Default for AnswerCache<Q, A> {
     fn default() -> Self {
         Self(Mutex::default())
     }
@@ -373,17 +373,17 @@ mod tests {
     #[test]
     fn rulings_apply_to_candidates_with_equal_columns() {
         let limits = Limits::default();
-        let remembered = Remembered::default();
+        let cache = AnswerCache::default();
         let seen = candidates(&[("https://a.example/", "L")]);
         let mut trace = Trace::default();
         trace.of_candidates(CandidatesField::Length, &seen);
         trace.of_candidates(CandidatesField::Column(Column::Uris), &seen);
-        remembered.remember(&(Stage::Scope, 1), trace, accepted(), 1);
+        cache.remember(&(Stage::Scope, 1), trace, accepted(), 1);
 
         let recall = |stage: Stage, links: &[(&str, &str)]| {
             let candidates = candidates(links);
             let key = (stage, candidates.len());
-            let cached = remembered.recall(&key, about(&candidates, &limits));
+            let cached = cache.recall(&key, about(&candidates, &limits));
             cached.map(|cached| cached.answer.len())
         };
         assert_eq!(
@@ -407,19 +407,17 @@ mod tests {
     #[test]
     fn remembered_answers_stay_within_the_limit() {
         let limits = Limits::default();
-        let remembered = Remembered::default();
+        let cache = AnswerCache::default();
         let many = candidates(&[("https://a.example/", "L")]);
         let few = candidates(&[("https://b.example/", "L")]);
         let remember = |candidates: &Candidates, answers: usize| {
             let mut trace = Trace::default();
             trace.of_candidates(CandidatesField::Column(Column::Uris), candidates);
-            remembered.remember(&(Stage::Scope, 1), trace, accepted(), answers);
+            cache.remember(&(Stage::Scope, 1), trace, accepted(), answers);
         };
         let is_known = |candidates: &Candidates| {
             let key = (Stage::Scope, 1);
-            remembered
-                .recall(&key, about(candidates, &limits))
-                .is_some()
+            cache.recall(&key, about(candidates, &limits)).is_some()
         };
         remember(&many, REMEMBERED_MAX - 2);
         assert!(is_known(&many));

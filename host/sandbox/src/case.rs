@@ -106,7 +106,7 @@ impl Examiner {
     ///
     /// # Errors
     /// Any result other than an answer.
-    pub fn ask(&mut self, case: &Case) -> Result<CallResult, CaseProblem> {
+    pub fn call(&mut self, case: &Case) -> Result<CallResult, CaseProblem> {
         let plugin = match (self.plugin(case), &case.call) {
             (
                 Err(CaseProblem::Configure(ConfigureError::Settings { faults, .. })),
@@ -127,7 +127,7 @@ impl Examiner {
     /// # Errors
     /// The difference, or the reason for which there is no answer.
     pub fn check(&mut self, case: &Case) -> Result<(), CaseProblem> {
-        let answer = self.ask(case)?;
+        let answer = self.call(case)?;
         case.compare(&answer).map_err(CaseProblem::Differs)
     }
 
@@ -298,15 +298,15 @@ impl CaseFile {
 /// The text of a case file with these answers in place of the expected ones.
 fn blessed(text: &str, answers: &[(String, CallResult)]) -> serde_json::Result<String> {
     #[derive(Deserialize)]
-    struct Written<'a> {
+    struct ExpectedAnswer<'a> {
         id: String,
         #[serde(borrow)]
         expected: &'a RawValue,
     }
-    let written: Vec<Written<'_>> = serde_json::from_str(text)?;
+    let written: Vec<ExpectedAnswer<'_>> = serde_json::from_str(text)?;
     let mut blessed = String::new();
     let mut done = 0;
-    for Written { id, expected } in &written {
+    for ExpectedAnswer { id, expected } in &written {
         let Some((_, answer)) = answers.iter().find(|(name, _)| name == id) else {
             continue;
         };

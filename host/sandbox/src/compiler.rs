@@ -74,7 +74,7 @@ pub(crate) enum Refusal {
     Demanding(String),
     /// Compilation would exceed, or has exceeded, its bounds.
     Costly(String),
-    /// It may be valid, but no compiler is available.
+    /// The component may be valid, but no compiler is available.
     Stopped(String),
 }
 
@@ -153,7 +153,7 @@ impl Compiler {
                 None => Helper::start(program, argument, self.functions.directory())
                     .map_err(no_process)?,
             };
-            match helper.ask(task, component, BOUNDS, &self.stopped) {
+            match helper.run(task, component, BOUNDS, &self.stopped) {
                 Ok(answer) => {
                     self.waiting().push(helper);
                     return read_answer(&answer);
@@ -245,7 +245,7 @@ struct Helper {
 
 /// Reason for which a child gives no answer.
 enum ChildEnd {
-    /// It was idle.
+    /// The child was idle.
     Idle,
     Refused(Refusal),
 }
@@ -288,7 +288,7 @@ impl Helper {
         })
     }
 
-    fn ask(
+    fn run(
         &mut self,
         task: Task,
         component: &[u8],
@@ -474,13 +474,13 @@ mod tests {
     use super::*;
 
     /// Runs this shell script as the child, in place of the compiler.
-    fn ask(script: &str, bounds: Bounds, stopped: bool) -> Result<Vec<u8>, Refusal> {
+    fn run_script(script: &str, bounds: Bounds, stopped: bool) -> Result<Vec<u8>, Refusal> {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("script");
         std::fs::write(&file, script).unwrap();
         let mut helper = Helper::start(&PathBuf::from("/bin/sh"), &file.into(), None).unwrap();
         let stopped = AtomicBool::new(stopped);
-        match helper.ask(Task::Prepare, b"component", bounds, &stopped) {
+        match helper.run(Task::Prepare, b"component", bounds, &stopped) {
             Ok(answer) => Ok(answer),
             Err(ChildEnd::Refused(refusal)) => Err(refusal),
             Err(ChildEnd::Idle) => Err(Refusal::Stopped("idle".to_owned())),
@@ -489,7 +489,10 @@ mod tests {
 
     #[test]
     fn answers_of_a_child_are_read() {
-        assert_eq!(ask("exec cat", BOUNDS, false).unwrap(), b"\x01component");
+        assert_eq!(
+            run_script("exec cat", BOUNDS, false).unwrap(),
+            b"\x01component"
+        );
     }
 
     #[test]
@@ -503,23 +506,26 @@ mod tests {
         let time = Duration::from_millis(100);
         let short = Bounds { time, ..BOUNDS };
         check(
-            ask(endless, short, false),
+            run_script(endless, short, false),
             "longer than 0.1 s of processor time",
         );
-        check(ask(endless, BOUNDS, true), "the crawl is ending");
+        check(run_script(endless, BOUNDS, true), "the crawl is ending");
         #[cfg(target_os = "linux")]
         {
             let small = Bounds {
                 memory: 1 << 10,
                 ..BOUNDS
             };
-            check(ask(endless, small, false), "more than 0 MiB of memory");
+            check(
+                run_script(endless, small, false),
+                "more than 0 MiB of memory",
+            );
         }
         check(
-            ask("head -c 1 > /dev/null; kill -9 $$", BOUNDS, false),
+            run_script("head -c 1 > /dev/null; kill -9 $$", BOUNDS, false),
             "ended (signal: 9",
         );
-        check(ask("exit 0", BOUNDS, false), "idle");
+        check(run_script("exit 0", BOUNDS, false), "idle");
     }
 
     #[test]

@@ -104,7 +104,8 @@ pub enum LoadError {
         /// An alternative.
         advice: String,
     },
-    /// It imports or exports an interface of the contract with functions or types that this contract version does not have.
+    /// The component imports or exports an interface of the contract with functions or types that this contract version does not
+    /// have.
     #[error("{origin} does not fit the plugin contract {contract}: {problem}")]
     Contract {
         /// The component.

@@ -12,7 +12,7 @@ pub(crate) struct Permits {
 
 /// A permit for one instance, until dropped.
 #[derive(Debug)]
-pub(crate) struct Permit<'a>(&'a Permits);
+pub(crate) struct InstancePermit<'a>(&'a Permits);
 
 impl Permits {
     pub(crate) fn new(all: usize) -> Self {
@@ -23,7 +23,7 @@ impl Permits {
     }
 
     /// Waits for a permit.
-    pub(crate) fn acquire(&self) -> Permit<'_> {
+    pub(crate) fn acquire(&self) -> InstancePermit<'_> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             free = self
@@ -32,11 +32,11 @@ impl Permits {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         *free -= 1;
-        Permit(self)
+        InstancePermit(self)
     }
 }
 
-impl Drop for Permit<'_> {
+impl Drop for InstancePermit<'_> {
     fn drop(&mut self) {
         *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.returned.notify_one();

@@ -57,7 +57,7 @@ struct PluginInner {
     start: Start,
     statistics: Mutex<PluginStatistics>,
     /// Its answers so far, if they are remembered.
-    remembered: Option<Answers>,
+    answer_cache: Option<Answers>,
     /// `true` after the first call; see [`Plugin::judges_by_uri`].
     has_judged: AtomicBool,
     /// `true` after a call that read more than URIs, hop paths and seed flags, or had a side effect.
@@ -112,7 +112,7 @@ impl Plugin {
             origin: component.origin.clone(),
             start,
             statistics: Mutex::default(),
-            remembered: component.shared.remembers.then(Answers::default),
+            answer_cache: component.shared.remembers.then(Answers::default),
             has_judged: AtomicBool::new(false),
             has_read_more: AtomicBool::new(false),
         }))
@@ -273,7 +273,7 @@ impl Plugin {
         };
         let known = self
             .0
-            .remembered
+            .answer_cache
             .as_ref()
             .map(|answers| &answers.on_candidates);
         let key = (stage.clone(), candidates.len());
@@ -314,7 +314,7 @@ impl Plugin {
         };
         let known = self
             .0
-            .remembered
+            .answer_cache
             .as_ref()
             .map(|answers| &answers.on_documents);
         let ruling =
@@ -378,7 +378,7 @@ impl Plugin {
             candidates: None,
             owner: self.0.configuration.callee.owner(),
         };
-        let known = self.0.remembered.as_ref().map(|answers| &answers.waits);
+        let known = self.0.answer_cache.as_ref().map(|answers| &answers.waits);
         let wait = self.recall_or_call(known, &(), uri, about, |exports, store, instance| {
             let wait = exports.evaluate(store, &instance, visit)?;
             Ok(wait.map(|wait| {

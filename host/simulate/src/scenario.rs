@@ -2,7 +2,7 @@
 //! in TOML and checked like a profile.
 
 mod check;
-mod written;
+mod file;
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::process::Process;
 pub(crate) use check::RESPONSE_MAX;
 use check::{Check, DAY, MONDAY};
-use written::ScenarioFile;
+use file::ScenarioFile;
 
 /// The built-in scenarios.
 const READY: [(&str, &str); 10] = [
@@ -181,11 +181,11 @@ pub struct PageKind {
 /// The shares of pages on which a header is right, and on which it is wrong. On the others it is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HeaderAccuracy {
-    /// It changes when the content does.
+    /// Share of pages whose header changes when the content does.
     pub honest: f64,
-    /// It never changes.
+    /// Share of pages whose header never changes.
     pub stuck: f64,
-    /// It changes with every answer.
+    /// Share of pages whose header changes with every answer.
     pub restless: f64,
 }
 

@@ -1,7 +1,7 @@
 //! Registries: pulls and pushes components by the OCI distribution protocol.
 //!
-//! It uses an HTTP client rather than a registry client. The one available (oci-client 0.18) reads manifests, tokens and error
-//! pages of any length, and loses the reason why a token was refused. It also sends passwords for a token without TLS if a
+//! Requests use an HTTP client rather than a registry client. The one available (oci-client 0.18) reads manifests, tokens and
+//! error pages of any length, and loses the reason why a token was refused. It also sends passwords for a token without TLS if a
 //! registry asks for that. A pull is two requests and a push five.
 //!
 //! Answers of a registry are not trusted. Every body has a limit, and every digest is computed. Redirects are few, never lead

@@ -20,11 +20,11 @@ pub struct FilterAnswers {
 /// A filter's answer about one candidate.
 #[derive(Clone, Debug)]
 pub enum BatchAnswer {
-    /// It was not asked.
-    NotAsked,
+    /// The filter was not called for this candidate.
+    NotCalled,
     /// Its ruling.
     Ruled(Ruling),
-    /// It could not be asked.
+    /// The filter gave no answer.
     Failed(MissingAnswer),
 }
 
@@ -37,15 +37,15 @@ pub struct MissingAnswer {
     pub stands_for: Option<bool>,
 }
 
-/// Asks a filter about the candidates at the indices in `places`.
-pub fn ask(
+/// Calls a filter on the candidates at the indices in `places`.
+pub fn judge_all(
     staged: &Staged,
     stage: &Stage,
     candidates: &Candidates,
     places: &[usize],
 ) -> FilterAnswers {
     let mut answers = FilterAnswers {
-        list: vec![BatchAnswer::NotAsked; candidates.len()],
+        list: vec![BatchAnswer::NotCalled; candidates.len()],
         failures: Vec::new(),
     };
     if places.is_empty() {
@@ -84,7 +84,7 @@ pub fn ask(
             Ok(mut rulings) => {
                 answers.list[place] = rulings
                     .pop()
-                    .map_or(BatchAnswer::NotAsked, BatchAnswer::Ruled);
+                    .map_or(BatchAnswer::NotCalled, BatchAnswer::Ruled);
             }
             Err(unanswered) => {
                 failures_left = match unanswered.was_called() {

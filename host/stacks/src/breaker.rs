@@ -1,7 +1,7 @@
 //! The profile's policy for plugin errors, single and repeated.
 //!
-//! Every call of a plugin goes through [`Staged::ask`](crate::Staged::ask), by way of `calls.rs`. A plugin that failed too often
-//! among its last calls is left out for a while (its breaker is open), pauses the crawl, or ends it, as the profile sets.
+//! Every call of a plugin goes through [`Staged::call`](crate::Staged::call), by way of `calls.rs`. A plugin that failed too
+//! often among its last calls is left out for a while (its breaker is open), pauses the crawl, or ends it, as the profile sets.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -140,7 +140,7 @@ impl Breaker {
     }
 
     /// Makes a call of the plugin, unless the breaker is open. `policy` is that of its stage.
-    pub(crate) fn ask<T>(
+    pub(crate) fn call<T>(
         &self,
         policy: FaultPolicy,
         call: impl FnOnce() -> Result<T, Fault>,

@@ -195,7 +195,7 @@ impl Staged {
         answer: impl FnOnce(&T) -> CallResult,
         make: impl FnOnce(&Plugin) -> Result<T, Fault>,
     ) -> Result<T, UnansweredCall> {
-        self.ask(|plugin| match &self.recorder {
+        self.call(|plugin| match &self.recorder {
             None => make(plugin),
             Some(recorder) => {
                 let question = Question {
@@ -204,7 +204,7 @@ impl Staged {
                     call,
                     answer,
                 };
-                recorder.ask(plugin, question, make)
+                recorder.call(plugin, question, make)
             }
         })
     }

@@ -79,7 +79,7 @@ pub struct CandidateGuards<'c> {
 /// Whether a plugin may see a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardVerdict {
-    /// It may.
+    /// The plugin may see it.
     Yes,
     /// A guard refuses.
     No,
@@ -103,7 +103,7 @@ impl<'c> CandidateGuards<'c> {
         for guard in &staged.guards {
             for (seen, answer) in seen.iter_mut().zip(self.of(guard)) {
                 match answer {
-                    BatchAnswer::NotAsked => {}
+                    BatchAnswer::NotCalled => {}
                     BatchAnswer::Failed(missing) => {
                         *seen = match missing.stands_for {
                             Some(true) => GuardVerdict::Yes,
@@ -127,7 +127,7 @@ impl<'c> CandidateGuards<'c> {
         let failures = &mut self.failures;
         self.answers.entry(guard.name.clone()).or_insert_with(|| {
             let places = handled(guard, candidates);
-            let answers = batch::ask(guard, &Stage::Plugin, candidates, &places);
+            let answers = batch::judge_all(guard, &Stage::Plugin, candidates, &places);
             failures.extend(answers.failures);
             answers.list
         })

@@ -85,7 +85,7 @@ impl Recorder {
     }
 
     /// Makes a call and records it if it is selected.
-    pub fn ask<T, C, A>(
+    pub fn call<T, C, A>(
         &self,
         plugin: &Plugin,
         question: Question<'_, C, A>,

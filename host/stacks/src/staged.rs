@@ -57,11 +57,11 @@ impl Staged {
     }
 
     /// Calls the plugin, unless its breaker is open.
-    pub fn ask<T>(
+    pub fn call<T>(
         &self,
         call: impl FnOnce(&Plugin) -> Result<T, Fault>,
     ) -> Result<T, UnansweredCall> {
-        self.breaker.ask(self.policy, || {
+        self.breaker.call(self.policy, || {
             let answer = tracing::info_span!("plugin", opilio.plugin = &*self.name)
                 .in_scope(|| call(&self.plugin));
             answer.map_err(|fault| self.named(fault))

@@ -16,10 +16,10 @@ use crate::uri::{Uri, UriError};
 /// The reason why a text is not a record key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It does not have the form `authority)path#scheme`.
+    /// The text does not have the form `authority)path#scheme`.
     #[error("{0:?} is not a record key")]
     Shape(String),
-    /// It has the form, but not a valid URI.
+    /// The text has the form, but not a valid URI.
     #[error("record key {key:?} does not contain a valid URI")]
     Uri {
         /// The key.

@@ -73,7 +73,7 @@ async fn still_in_scope<D: Driver>(
     driver: &D,
 ) -> Result<Option<Conclusion>, D::Error> {
     let is_judged = pipeline.issue.record.scope == pipeline.stacks.scope_hash;
-    if is_judged || pipeline.is_in_scope_unasked() {
+    if is_judged || pipeline.is_exempt_from_scope() {
         return Ok(None);
     }
     let (decision, is_judged) = judged_by_scope(pipeline, driver).await?;
@@ -116,7 +116,7 @@ pub(crate) async fn judged_by_scope<D: Driver>(
 impl Pipeline {
     /// Returns `true` if the URI belongs to the crawl without a check of the scope: it was not found through links, or other URIs
     /// wait for it.
-    pub fn is_in_scope_unasked(&self) -> bool {
+    pub fn is_exempt_from_scope(&self) -> bool {
         let record = &self.issue.record;
         record.seed || record.hop_path.is_empty() || self.is_prerequisite()
     }

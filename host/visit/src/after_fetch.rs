@@ -16,14 +16,14 @@ use crate::decisions::decisions;
 use crate::document_filters::{FilterRejection, RetryWanted};
 use crate::driver::{Driver, Rendering, Step};
 use crate::exchange::{ExchangeClass, usable};
-use crate::extraction::FoundLink;
+use crate::extraction::Outlink;
 use crate::head::HeaderVerdict;
-use crate::links::{Outlinks, outlinks};
+use crate::links::{JudgedOutlinks, outlinks};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded, redirect_of};
 use crate::plugin_view::PluginMemory;
 use crate::reading::{self, Reading};
 use crate::response::Response;
-use crate::waits::{Waits, wait};
+use crate::waits::{ChosenWait, wait};
 use crate::{redirect, rendering, robots, status};
 
 /// A response could not be written to the scratch directory.
@@ -56,9 +56,8 @@ where
     {
         return Ok(conclusion);
     }
-    let may_be_turned_away =
-        !permit.is_login && !pipeline.is_prerequisite() && !pipeline.is_robots();
-    if may_be_turned_away && let Some(page) = driver.turned_away(&exchange)? {
+    let may_need_login = !permit.is_login && !pipeline.is_prerequisite() && !pipeline.is_robots();
+    if may_need_login && let Some(page) = driver.login_page_to_fetch(&exchange)? {
         return Ok(deferred(pipeline, page));
     }
     let transfer = driver.transfer(&exchange);
@@ -163,7 +162,8 @@ async fn succeed<D: Driver>(
         mut rendering,
     } = judged;
     let (issue, settings) = (&pipeline.issue, &response.settings);
-    let follows = response.heed_page(pipeline, &memory, &mut reading, &mut annotations);
+    let follows =
+        response.apply_robots_directives(pipeline, &memory, &mut reading, &mut annotations);
     if reading.archive {
         let records = std::mem::take(&mut rendering.records);
         driver.store_about_page(records).await?;
@@ -171,7 +171,7 @@ async fn succeed<D: Driver>(
     rendering.add_links(&mut reading, pipeline.profile.limits.outlinks);
     if !follows {
         // A redirect of the server is not a link of the page.
-        let stays = |link: &FoundLink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
+        let stays = |link: &Outlink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
         reading.extracted.links.retain(stays);
     }
     end_redirects(pipeline, &mut reading, &mut annotations);
@@ -180,7 +180,7 @@ async fn succeed<D: Driver>(
         let links = reading.extracted.links.iter_mut();
         links.for_each(|link| link.modified = None);
     }
-    let Outlinks {
+    let JudgedOutlinks {
         accepted,
         ranks,
         refused,
@@ -203,7 +203,7 @@ async fn succeed<D: Driver>(
     // This is done before archiving, because the metadata record states when the next visit is due.
     driver.step(Step::Wait);
     let wait_settings = (&**settings, response.stacks.clone());
-    let waits = wait(
+    let chosen = wait(
         pipeline,
         driver,
         &visit,
@@ -215,7 +215,16 @@ async fn succeed<D: Driver>(
     let decisions = match keep {
         CaptureForm::Nothing => Vec::new(),
         _ if !driver.wants_decisions() => Vec::new(),
-        _ => decisions(pipeline, driver, &response.stacks, &reading, waits.as_ref()).await?,
+        _ => {
+            decisions(
+                pipeline,
+                driver,
+                &response.stacks,
+                &reading,
+                chosen.as_ref(),
+            )
+            .await?
+        }
     };
     let capture = PendingCapture {
         exchange,
@@ -233,18 +242,20 @@ async fn succeed<D: Driver>(
     } = driver.store(capture, keep).await?;
     visit.duplicate = matches!(keep, CaptureForm::Duplicate(_));
     visit.archived = at.clone().filter(|_| is_stored);
-    let until_next = waits.as_ref().map(|waits| waits.until_next);
-    let until_asked = waits.as_ref().and_then(|waits| waits.until_asked);
-    if let Some(waits) = &waits {
-        annotations.extend(waits.annotations(pipeline, &visit));
+    let until_next = chosen.as_ref().map(|wait| wait.until_next);
+    let until_reconsidered = chosen.as_ref().and_then(|wait| wait.until_reconsidered);
+    if let Some(chosen) = &chosen {
+        annotations.extend(chosen.annotations(pipeline, &visit));
     }
     // Wait evaluators are the last plugins that may keep values.
     let kept = pipeline.kept_after(&visit, &memory);
     visit.kept = kept.uri;
     let target = redirect_of(&issue.uri, exchange);
     visit.redirect_target = redirect::target_after(&issue.record, exchange.status(), target);
-    let oscillation = |waits: &Waits| waits.oscillation;
-    visit.oscillation = waits.as_ref().map_or(issue.record.oscillation, oscillation);
+    let oscillation = |wait: &ChosenWait| wait.oscillation;
+    visit.oscillation = chosen
+        .as_ref()
+        .map_or(issue.record.oscillation, oscillation);
     let entry = LogEntry {
         state: visit.state,
         received: Some(exchange.wire.length()),
@@ -255,7 +266,7 @@ async fn succeed<D: Driver>(
     let success = Success {
         visit,
         wait: until_next,
-        ask_again: until_asked,
+        ask_again: until_reconsidered,
         strategy: (!is_prerequisite).then_some(settings.strategy),
         // If the scope had changed, it was checked again before the fetch.
         scope: Some(pipeline.stacks.scope_hash),
@@ -340,7 +351,7 @@ fn end_redirects(pipeline: &Pipeline, reading: &mut Reading, annotations: &mut V
     let hops = pipeline.issue.record.hop_path.hops().rev();
     let before = hops.take_while(|hop| *hop == Hop::Redirect).count();
     let links = &mut reading.extracted.links;
-    let is_redirect = |link: &FoundLink| link.hop == Hop::Redirect;
+    let is_redirect = |link: &Outlink| link.hop == Hop::Redirect;
     let max = pipeline.settings.fetch.redirects_max;
     if before >= max && links.iter().any(is_redirect) {
         links.retain(|link| !is_redirect(link));

@@ -12,16 +12,16 @@ use crate::driver::Driver;
 use crate::pipeline::Pipeline;
 use crate::reading::Reading;
 use crate::scope::ScopeDecision;
-use crate::waits::Waits;
+use crate::waits::ChosenWait;
 
-/// Lists the decisions about a capture after the comparison of its content. `waits` is the wait until the next visit, if there is
+/// Lists the decisions about a capture after the comparison of its content. `wait` is the wait until the next visit, if there is
 /// one.
 pub(crate) async fn decisions<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
     stacks: &Stacks,
     reading: &Reading,
-    waits: Option<&Waits>,
+    wait: Option<&ChosenWait>,
 ) -> Result<DecisionFields, D::Error> {
     let mut fields = DecisionFields::new();
     let mut deciders: Vec<&Staged> = Vec::new();
@@ -39,9 +39,9 @@ pub(crate) async fn decisions<D: Driver>(
         fields.push(("comparedBy", name_and_reason(by, &reading.compared_because)));
         deciders.extend(named(&stacks.change, by));
     }
-    if let Some(waits) = waits {
-        fields.push(("waitMs", waits.until_next.as_millis().to_string()));
-        if let Some(by) = &waits.by {
+    if let Some(wait) = wait {
+        fields.push(("waitMs", wait.until_next.as_millis().to_string()));
+        if let Some(by) = &wait.by {
             fields.push(("waitBy", by.to_string()));
             deciders.extend(named(&stacks.wait, by));
         }

@@ -1,7 +1,8 @@
 //! The stripped digest: the digest of a document without the parts that do not count as content.
 //!
-//! It is kept beside the payload digest, which covers all bytes, and never replaces it. For a rendered page, it is the digest of
-//! the document that the browser showed. Only this digest is compared then: the payload of such a page may stay the same forever.
+//! The record keeps it beside the payload digest, which covers all bytes and is never replaced by it. For a rendered page, it is
+//! the digest of the document that the browser showed. Only this digest is compared then: the payload of such a page may stay the
+//! same forever.
 
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
 use opilio_sandbox::{Document, Span, StripProblem, Visit};
@@ -14,7 +15,7 @@ use opilio_stacks::guards::Guards;
 /// The result of the strippers.
 pub(crate) enum Stripped {
     /// No stripper handles this document. The payload digest decides.
-    NotAsked,
+    NotCalled,
     /// The digest of the remaining content.
     Digest(StrippedDigest),
     /// A stripper declined, or the content could not be read completely. The payload digest decides: the same bytes are unchanged,
@@ -71,7 +72,7 @@ pub(crate) fn stripped(
         }
     }
     if !was_called {
-        return Stripped::NotAsked;
+        return Stripped::NotCalled;
     }
     Stripped::Digest(StrippedDigest {
         digest: digest_without(document.content(), spans),
@@ -105,7 +106,7 @@ pub(crate) fn rendered(
         stripper: StrippedDigest::stripper_of_rendering(stripper),
     };
     match stripped(stack, stack_hash, document, visit, guards) {
-        Stripped::NotAsked => RenderedDigest {
+        Stripped::NotCalled => RenderedDigest {
             digest: Some(whole(stack_hash)),
             ..RenderedDigest::default()
         },
@@ -180,7 +181,7 @@ pub(crate) fn state(
         // Only bytes can be compared.
         Stripped::Declined { .. } if last.payload.is_some() => ContentState::Changed,
         Stripped::Declined { .. } => ContentState::Unknown,
-        Stripped::NotAsked => match (last.payload, last.stripped) {
+        Stripped::NotCalled => match (last.payload, last.stripped) {
             (Some(last), None) => same(last == payload),
             // The last version has a stripped digest, but the strippers have been removed from the profile since.
             _ => ContentState::Unknown,
@@ -281,24 +282,24 @@ mod tests {
             check(last, 1, declined(), ContentState::Unchanged);
             check(last, 2, declined(), ContentState::Changed);
         }
-        check(None, 1, Stripped::NotAsked, ContentState::New);
+        check(None, 1, Stripped::NotCalled, ContentState::New);
         check(Some(last(None, None)), 1, unknown(), ContentState::New);
         check(
             Some(last(Some(1), None)),
             1,
-            Stripped::NotAsked,
+            Stripped::NotCalled,
             ContentState::Unchanged,
         );
         check(
             Some(last(Some(1), None)),
             2,
-            Stripped::NotAsked,
+            Stripped::NotCalled,
             ContentState::Changed,
         );
         check(
             Some(last(Some(1), Some(stripped(7, 1)))),
             2,
-            Stripped::NotAsked,
+            Stripped::NotCalled,
             ContentState::Unknown,
         );
         check(
@@ -375,9 +376,13 @@ mod tests {
         let declined = || Stripped::Declined {
             why: "html-strip:too-large".into(),
         };
-        for now in [Stripped::NotAsked, declined(), Stripped::Digest(sent(7, 1))] {
+        for now in [
+            Stripped::NotCalled,
+            declined(),
+            Stripped::Digest(sent(7, 1)),
+        ] {
             assert_eq!(back(2, now), ContentState::Unknown);
         }
-        assert_eq!(back(1, Stripped::NotAsked), ContentState::Unchanged);
+        assert_eq!(back(1, Stripped::NotCalled), ContentState::Unchanged);
     }
 }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::{CaptureForm, EarlierCapture, PendingCapture, StoredCapture};
 use crate::evaluation::WaitCorrection;
-use crate::extraction::{FoundLink, RefusedLink};
+use crate::extraction::{Outlink, RefusedLink};
 use crate::pipeline::LogEntry;
 use crate::reading::{Reading, ReadingTask};
 use crate::scope::ScopeDecision;
@@ -106,7 +106,7 @@ pub struct Rendering {
     /// The document as the browser showed it, in HTML; `None` if it cannot be compared with another rendering.
     pub document: Option<Bytes>,
     /// Links of the rendered page. They may include links of the plain page.
-    pub links: Vec<FoundLink>,
+    pub links: Vec<Outlink>,
     /// URIs that the page has requested and that were archived. They need not be fetched again.
     pub archived: HashSet<Uri>,
     /// Annotations for the page's line in `crawl.log`.
@@ -148,7 +148,7 @@ pub enum RobotsAnswer {
 
 /// The kind of outcome that a visit had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum OutcomeKind {
     /// A response that counts.
     Succeeded,
     /// The URI is retried, or waits for a prerequisite.
@@ -227,7 +227,7 @@ pub trait Driver {
     fn set_crawl_delay(&self, delay: Option<Duration>) -> Result<(), Self::Error>;
 
     /// Returns the login page to fetch, if a response shows that the login has ended.
-    fn turned_away(&self, _exchange: &Exchange) -> Result<Option<Uri>, Self::Error> {
+    fn login_page_to_fetch(&self, _exchange: &Exchange) -> Result<Option<Uri>, Self::Error> {
         Ok(None)
     }
 
@@ -240,8 +240,11 @@ pub trait Driver {
     }
 
     /// Widens the scope, because a seed redirects to `target`.
-    fn seed_moved(&self, seed: &str, target: &Uri)
-    -> impl Future<Output = Result<(), Self::Error>>;
+    fn widen_scope(
+        &self,
+        seed: &str,
+        target: &Uri,
+    ) -> impl Future<Output = Result<(), Self::Error>>;
 
     /// Records that a WARC record will contain the hash of this stack.
     fn used_stack(&self, _stage: Stage, _hash: u64, _stack: &[Staged]) -> Result<(), Self::Error> {
@@ -361,7 +364,7 @@ pub trait Driver {
     fn finished(
         &self,
         entry: LogEntry,
-        ending: Ending,
+        kind: OutcomeKind,
         disposition: Disposition,
     ) -> impl Future<Output = Result<(), Self::Error>>;
 }

@@ -62,7 +62,7 @@ impl Evaluation {
 
     /// Returns the time until the evaluator is called again without a visit, if it requested that. The time is at least the
     /// shortest wait of the profile and at most `wait`.
-    pub(crate) fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
+    pub(crate) fn until_reconsidered(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
         let ask_again = self.ask_again?;
         Some(ask_again.max(limits.min_wait).min(wait))
     }
@@ -85,7 +85,7 @@ impl Evaluation {
             (self.wait.is_some() && damped.oscillates).then_some(WaitCorrection::Oscillating);
         WaitDecision {
             until_next: wait,
-            until_asked: self.until_asked(wait, limits),
+            until_reconsidered: self.until_reconsidered(wait, limits),
             corrections: outside.into_iter().chain(oscillates).collect(),
             oscillation: damped.oscillation,
         }
@@ -116,7 +116,7 @@ pub struct WaitDecision {
     /// The time until the next visit.
     pub until_next: Duration,
     /// The time until evaluators are called without a visit, if that is earlier.
-    pub until_asked: Option<Duration>,
+    pub until_reconsidered: Option<Duration>,
     /// The corrections.
     pub corrections: Vec<WaitCorrection>,
     /// The state of oscillating answers, for the record.

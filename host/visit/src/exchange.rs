@@ -92,7 +92,7 @@ pub(crate) fn usable(
         let after = retry_after(exchange);
         let outcome = Outcome::Retry {
             status: exchange.status(),
-            queue_after: match after.is_some() || asks_all_to_wait(exchange) {
+            queue_after: match after.is_some() || requires_pause(exchange) {
                 true => 1,
                 false => retry.queue_after,
             },
@@ -106,7 +106,7 @@ pub(crate) fn usable(
 
 /// Returns `true` if a response asks the client to pause all requests to the server: 429 (RFC 6585 §4), and FTP's 421, after which
 /// the server closes the connection (RFC 959 §5.4).
-fn asks_all_to_wait(exchange: &Exchange) -> bool {
+fn requires_pause(exchange: &Exchange) -> bool {
     let head = exchange.head.as_ref();
     head.is_some_and(|head| head.status == 429 || head.version == "FTP" && head.status == 421)
 }
@@ -115,10 +115,10 @@ fn asks_all_to_wait(exchange: &Exchange) -> bool {
 pub(crate) fn retry_after(exchange: &Exchange) -> Option<Duration> {
     let head = exchange.head.as_ref()?;
     let ended = exchange.started.checked_add(exchange.duration).ok()?;
-    wait_asked_for(head.first("retry-after")?, ended)
+    parse_retry_after(head.first("retry-after")?, ended)
 }
 
-fn wait_asked_for(value: &str, now: Timestamp) -> Option<Duration> {
+fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn retry_after_is_seconds_or_a_date() {
         let now: Timestamp = Timestamp::from_second(784_111_700).unwrap_or_default();
-        let seconds = |value| wait_asked_for(value, now).map(|wait| wait.as_secs());
+        let seconds = |value| parse_retry_after(value, now).map(|wait| wait.as_secs());
         assert_eq!(seconds("120"), Some(120));
         assert_eq!(seconds(" 0 "), Some(0));
         assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(77));

@@ -34,7 +34,7 @@ const REFUSED_MAX: usize = 200;
 #[derive(Debug, Default)]
 pub struct ExtractionResult {
     /// Links in the order found, each URI and hop once.
-    pub links: Vec<FoundLink>,
+    pub links: Vec<Outlink>,
     /// Invalid references, with the reason; at most [`REFUSED_MAX`].
     pub refused: Vec<RefusedLink>,
     /// Number of links and fragments beyond the limits.
@@ -47,9 +47,9 @@ pub struct ExtractionResult {
     pub problems: Vec<(String, String)>,
 }
 
-/// A link, resolved.
+/// A link of a document, resolved to a URI.
 #[derive(Clone, Debug)]
-pub struct FoundLink {
+pub struct Outlink {
     /// The target URI.
     pub uri: Uri,
     /// The kind of link.
@@ -283,7 +283,7 @@ impl ExtractionState {
                     Some(details) => (details.attributes, details.dates.and_then(changed)),
                     None => (Vec::new(), None),
                 };
-                self.extracted.links.push(FoundLink {
+                self.extracted.links.push(Outlink {
                     uri,
                     hop,
                     context,

@@ -5,11 +5,11 @@ use std::time::Duration;
 use opilio_frontier::{Disposition, Outcome, ScheduleResult};
 use opilio_uri::Uri;
 
-use crate::driver::{Driver, Ending, Step};
+use crate::driver::{Driver, OutcomeKind, Step};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline};
 
 /// Maximum politeness delay of a queue that is accepted from a profile or a server.
-const REST_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+const POLITENESS_DELAY_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Passes a conclusion to the frontier.
 ///
@@ -27,10 +27,10 @@ pub async fn finish<D: Driver>(
         ranks,
     } = conclusion;
     driver.finishing(&outcome, &entry)?;
-    let ending = match &outcome {
-        Outcome::Succeeded(_) => Ending::Succeeded,
-        Outcome::Retry { .. } | Outcome::Deferred { .. } => Ending::Unfinished,
-        _ => Ending::Failed,
+    let kind = match &outcome {
+        Outcome::Succeeded(_) => OutcomeKind::Succeeded,
+        Outcome::Retry { .. } | Outcome::Deferred { .. } => OutcomeKind::Unfinished,
+        _ => OutcomeKind::Failed,
     };
     let outlinks: Vec<(Uri, String)> = match &outcome {
         Outcome::Succeeded(success) => {
@@ -61,7 +61,7 @@ pub async fn finish<D: Driver>(
         entry.annotations.push(format!("{tries}t"));
         give_up_prerequisite(pipeline, driver, status, finished.queue_ready)?;
     }
-    driver.finished(entry, ending, finished.disposition).await
+    driver.finished(entry, kind, finished.disposition).await
 }
 
 /// Gives up a prerequisite after its last attempt, so that the URIs waiting for it fail too. They are issued after the queue's
@@ -74,7 +74,7 @@ fn give_up_prerequisite<D: Driver>(
     queue_ready: jiff::Timestamp,
 ) -> Result<(), D::Error> {
     let (uri, now) = (&pipeline.issue.uri, driver.now());
-    let from = queue_ready.clamp(now, now + REST_MAX);
+    let from = queue_ready.clamp(now, now + POLITENESS_DELAY_MAX);
     let settings = &pipeline.settings;
     let probed_after = settings.revisit.min_wait;
     if uri.scheme() == "dns" {

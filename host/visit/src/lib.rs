@@ -58,7 +58,7 @@ pub use capture::{
     Body, CaptureForm, DecisionFields, EarlierCapture, PendingCapture, StoredCapture,
 };
 pub use driver::{
-    Addresses, Driver, Ending, Lane, LoginNeed, PageToRender, RenderResult, Rendering,
+    Addresses, Driver, Lane, LoginNeed, OutcomeKind, PageToRender, RenderResult, Rendering,
     RobotsAnswer, Step,
 };
 pub use finish::{finish, will_be_reissued};

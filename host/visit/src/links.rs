@@ -9,7 +9,7 @@ use opilio_stacks::Stacks;
 use opilio_uri::Hop;
 
 use crate::driver::{Driver, Lane};
-use crate::extraction::FoundLink;
+use crate::extraction::Outlink;
 use crate::pipeline::Pipeline;
 use crate::reading::Reading;
 use crate::scope::ScopeDecision;
@@ -18,7 +18,7 @@ use crate::{link_attributes, plugin_view, policy, precedence, scope};
 
 /// The links of a page, judged.
 #[derive(Default)]
-pub(crate) struct Outlinks {
+pub(crate) struct JudgedOutlinks {
     pub(crate) accepted: Vec<Candidate>,
     /// The ranks of the links by plugins, in the same order.
     pub(crate) ranks: Vec<Option<u8>>,
@@ -29,7 +29,7 @@ pub(crate) struct Outlinks {
 
 /// A link and the plugins that apply to its target.
 struct Target {
-    link: FoundLink,
+    link: Outlink,
     /// The link as it is passed to the frontier.
     candidate: Candidate,
     stacks: Arc<Stacks>,
@@ -51,20 +51,20 @@ pub(crate) async fn outlinks<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
     reading: &Reading,
-) -> Result<Outlinks, D::Error> {
+) -> Result<JudgedOutlinks, D::Error> {
     let mut links = reading.extracted.links.clone();
     if pipeline.is_robots() {
         // The redirects of a robots.txt have been followed already, and it has no other links.
         links.retain(|link| link.hop != Hop::Redirect);
     }
     if links.is_empty() {
-        return Ok(Outlinks::default());
+        return Ok(JudgedOutlinks::default());
     }
     let (uri, record) = (&pipeline.issue.uri, &pipeline.issue.record);
     let redirect = links.iter().find(|link| link.hop == Hop::Redirect);
     if let Some(redirect) = redirect.filter(|_| record.seed) {
         let seed = record.source.as_deref().unwrap_or(uri.as_str());
-        driver.seed_moved(seed, &redirect.uri).await?;
+        driver.widen_scope(seed, &redirect.uri).await?;
     }
     let targets = links.into_iter().map(|link| Target {
         stacks: pipeline.stacks_of(&pipeline.settings_for(&link.uri, None)),
@@ -74,7 +74,7 @@ pub(crate) async fn outlinks<D: Driver>(
     let mut targets: Vec<Target> = targets.collect();
     leave_out_known(driver, &mut targets)?;
     let mut accepted = Vec::new();
-    let mut outlinks = Outlinks::default();
+    let mut outlinks = JudgedOutlinks::default();
     // There is nearly always one group only, so filters are called once for the links of a page.
     for group in grouped(targets, |one, other| {
         one.stacks.scope_hash == other.stacks.scope_hash
@@ -152,7 +152,7 @@ async fn decisions<D: Driver>(
         let judge = |stacks: &Stacks, candidates: &Candidates| {
             scope::judge(&stacks.scope, &Stage::Scope, candidates, false)
         };
-        let judged = ask_about(pipeline, driver, &undecided, judge).await?;
+        let judged = call_for_group(pipeline, driver, &undecided, judge).await?;
         driver.failed(&judged.failures)?;
         if let Some(memory) = memory {
             let questions = undecided.iter().map(|target| target.scope_question());
@@ -187,32 +187,32 @@ async fn ranks<D: Driver>(
         precedence::rank(&stacks.precedence, candidates, Some(&page))
     };
     let group: Vec<&Target> = group.iter().collect();
-    let ranked = ask_about(pipeline, driver, &group, rank).await?;
+    let ranked = call_for_group(pipeline, driver, &group, rank).await?;
     driver.failed(&ranked.failures)?;
     Ok(ranked.ranks)
 }
 
 /// Calls the plugins that apply to the first link of a group on all links of the group.
-async fn ask_about<D: Driver, T: Send + 'static>(
+async fn call_for_group<D: Driver, T: Send + 'static>(
     pipeline: &Pipeline,
     driver: &D,
     group: &[&Target],
-    ask: impl FnOnce(&Stacks, &Candidates) -> T + Send + 'static,
+    call: impl FnOnce(&Stacks, &Candidates) -> T + Send + 'static,
 ) -> Result<T, D::Error> {
     let stacks = group.first().map(|first| first.stacks.clone());
     let stacks = stacks.unwrap_or_default();
     let (uri, record) = (&pipeline.issue.uri, &pipeline.issue.record);
     let via_surt = uri.surt();
     let as_seen =
-        |target: &&Target| plugin_view::found_candidate(uri, &via_surt, record, &target.link);
+        |target: &&Target| plugin_view::outlink_candidate(uri, &via_surt, record, &target.link);
     let candidates: Candidates = group.iter().map(as_seen).collect();
     driver
-        .run(Lane::Document, move || ask(&stacks, &candidates))
+        .run(Lane::Document, move || call(&stacks, &candidates))
         .await
 }
 
 /// The link as a candidate, without its context and attributes.
-fn candidate(pipeline: &Pipeline, link: &FoundLink) -> Candidate {
+fn candidate(pipeline: &Pipeline, link: &Outlink) -> Candidate {
     let record = &pipeline.issue.record;
     Candidate {
         modified: link.modified,

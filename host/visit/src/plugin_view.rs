@@ -7,7 +7,7 @@ use opilio_frontier::{Candidate as Seed, Issue, KeptValues, SiteRecord, UriRecor
 use opilio_sandbox::{Candidate, Notes, SharedKeptValues, Signal, Visit};
 use opilio_uri::Uri;
 
-use crate::extraction::FoundLink;
+use crate::extraction::Outlink;
 use crate::link_attributes;
 use crate::site_figures::{DocumentTraits, SiteFigures};
 
@@ -84,11 +84,11 @@ pub fn seed(seed: &Seed) -> Candidate {
 }
 
 /// Returns a link found on the page `via` as a candidate.
-pub fn found_candidate(
+pub fn outlink_candidate(
     via: &Uri,
     via_surt: &str,
     record: &UriRecord,
-    link: &FoundLink,
+    link: &Outlink,
 ) -> Candidate {
     Candidate {
         uri: link.uri.as_str().to_owned(),

@@ -75,7 +75,7 @@ impl Reconsideration {
         Some(NewWait {
             in_all,
             wait,
-            ask_again: answer.until_asked(wait, limits),
+            ask_again: answer.until_reconsidered(wait, limits),
         })
     }
 }

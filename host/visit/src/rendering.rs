@@ -12,7 +12,7 @@ use opilio_uri::{Hop, Uri};
 use crate::behaviors::behaviors;
 use crate::capture::Body;
 use crate::driver::{Driver, Lane, PageToRender, RenderResult, Rendering, Step};
-use crate::extraction::FoundLink;
+use crate::extraction::Outlink;
 use crate::pipeline::Pipeline;
 use crate::plugin_view::PluginMemory;
 use crate::reading::{self, Reading};
@@ -106,7 +106,7 @@ fn is_requisite(hop: Hop) -> bool {
 }
 
 /// Adds links that the page does not have yet, up to `links_max` in all.
-fn merge(links: &mut Vec<FoundLink>, more: Vec<FoundLink>, links_max: usize) {
+fn merge(links: &mut Vec<Outlink>, more: Vec<Outlink>, links_max: usize) {
     let mut known: HashSet<(Uri, char)> = links
         .iter()
         .map(|link| (link.uri.clone(), link.hop.letter()))
@@ -125,8 +125,8 @@ fn merge(links: &mut Vec<FoundLink>, more: Vec<FoundLink>, links_max: usize) {
 mod tests {
     use super::*;
 
-    fn link(uri: &str, hop: Hop, context: &str) -> FoundLink {
-        FoundLink {
+    fn link(uri: &str, hop: Hop, context: &str) -> Outlink {
+        Outlink {
             uri: Uri::parse(uri).unwrap(),
             hop,
             context: context.to_owned(),

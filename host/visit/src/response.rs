@@ -115,7 +115,7 @@ impl Response {
 
     /// Annotates the page's robots directives, and obeys them if the profile sets that. Returns whether links of the page may be
     /// followed.
-    pub(crate) fn heed_page(
+    pub(crate) fn apply_robots_directives(
         &self,
         pipeline: &Pipeline,
         memory: &PluginMemory,

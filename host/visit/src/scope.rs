@@ -77,14 +77,14 @@ pub fn judge_and_report(
     accepts: bool,
     mut report: impl FnMut(usize, FilterPart<'_>),
 ) -> ScopeJudgement {
-    let unasked = ScopeDecision {
+    let default_decision = ScopeDecision {
         accepted: accepts,
         by: None,
         reason: String::new(),
         failed: false,
     };
     let mut judged = ScopeJudgement {
-        decisions: vec![unasked; candidates.len()],
+        decisions: vec![default_decision; candidates.len()],
         failures: Vec::new(),
         unjudged: BTreeMap::new(),
     };
@@ -103,11 +103,11 @@ pub fn judge_and_report(
             }
         }
         places.retain(|&place| seen[place] == GuardVerdict::Yes);
-        let answers = batch::ask(staged, stage, candidates, &places);
+        let answers = batch::judge_all(staged, stage, candidates, &places);
         judged.failures.extend(answers.failures);
         for (place, answer) in answers.list.into_iter().enumerate() {
             match answer {
-                BatchAnswer::NotAsked => {}
+                BatchAnswer::NotCalled => {}
                 BatchAnswer::Ruled(ruling) => {
                     report(index, FilterPart::Ruled(&ruling.verdict, &ruling.reason));
                     match ruling.verdict {

@@ -15,10 +15,10 @@ use crate::reading::Reading;
 use crate::reconsider::Reconsideration;
 
 /// The wait until the next visit.
-pub(crate) struct Waits {
+pub(crate) struct ChosenWait {
     pub(crate) until_next: Duration,
     /// Time until the evaluators reconsider the wait, without a visit.
-    pub(crate) until_asked: Option<Duration>,
+    pub(crate) until_reconsidered: Option<Duration>,
     /// State of oscillating answers, which the record keeps.
     pub(crate) oscillation: Option<Oscillation>,
     /// The evaluator that answered, by its name in the profile; `None` if the profile's own wait applies.
@@ -58,14 +58,14 @@ pub(crate) async fn wait<D: Driver>(
     (settings, stacks): (&EffectiveSettings, Arc<Stacks>),
     reading: &mut Reading,
     memory: &PluginMemory,
-) -> Result<Option<Waits>, D::Error> {
+) -> Result<Option<ChosenWait>, D::Error> {
     let record = &pipeline.issue.record;
     match pipeline.wait_rule(settings) {
         WaitRule::Never => return Ok(None),
         WaitRule::Fixed(until_next) => {
-            return Ok(Some(Waits {
+            return Ok(Some(ChosenWait {
                 until_next,
-                until_asked: None,
+                until_reconsidered: None,
                 oscillation: record.oscillation,
                 by: None,
             }));
@@ -86,15 +86,15 @@ pub(crate) async fn wait<D: Driver>(
     driver.wait_answered(answer.wait.is_some(), &decision.corrections);
     answer.note_corrections(decision.corrections);
     driver.wait_decided(decision.until_next, true)?;
-    Ok(Some(Waits {
+    Ok(Some(ChosenWait {
         until_next: decision.until_next,
-        until_asked: decision.until_asked,
+        until_reconsidered: decision.until_reconsidered,
         oscillation: decision.oscillation,
         by: answer.answered_by().cloned(),
     }))
 }
 
-impl Waits {
+impl ChosenWait {
     /// Returns the annotations of a visit after which the URI waits.
     pub(crate) fn annotations(&self, pipeline: &Pipeline, visit: &VisitUpdate) -> Vec<String> {
         let record = &pipeline.issue.record;

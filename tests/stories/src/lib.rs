@@ -36,4 +36,4 @@ pub use raw::{Exchanged, Raw, raw};
 pub use rogue::{Certificate, ReceivedRequest, Rogue, RogueStep, Rogues};
 pub use site::{Sites, html, site};
 pub use story::{CLOSED_PORT, FinishedCrawl, Story, asked, component_cache, crawl, until};
-pub use timing::{at_once, rests};
+pub use timing::{at_once, pauses};

@@ -59,9 +59,9 @@ enum Later {
 pub enum Certificate {
     /// No further error.
     Good,
-    /// It has expired.
+    /// The certificate has expired.
     Expired,
-    /// It is for another name.
+    /// The certificate is for another name.
     OfAnother,
 }
 

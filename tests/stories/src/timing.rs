@@ -21,17 +21,17 @@ pub fn at_once(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> usize {
 
 /// Returns the pause before each of these requests except the first, in the order of arrival. The pause is zero if another request
 /// was still in flight.
-pub fn rests(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<Duration> {
+pub fn pauses(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<Duration> {
     let intervals = intervals(web, of);
-    let mut rests = Vec::new();
+    let mut pauses = Vec::new();
     let mut busy_until = None;
     for (came, left) in intervals {
         if let Some(until) = busy_until {
-            rests.push(came.saturating_duration_since(until));
+            pauses.push(came.saturating_duration_since(until));
         }
         busy_until = busy_until.max(Some(left));
     }
-    rests
+    pauses
 }
 
 /// Returns the times of arrival and answer of each request, in the order of arrival. The end of a request without an answer is now.

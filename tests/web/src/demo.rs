@@ -1,6 +1,6 @@
 //! The demo web: a small newspaper of several hosts that changes while it is crawled.
 //!
-//! It has an example of everything that a crawler meets: pages, images, style sheets, scripts, a feed, robots.txt, redirects,
+//! Contains an example of everything that a crawler meets: pages, images, style sheets, scripts, a feed, robots.txt, redirects,
 //! errors, a clock, encodings, an infinite calendar, and a path that repeats itself. Its changes depend on the number of requests
 //! and not on the time, so every crawl gets the same content. [`expected`] lists what a good archive of it must contain and must
 //! not contain.

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::crawl::{Crawl, make_empty_folder, requested_paths};
 use super::crawls::LIMIT_REACHED;
+use super::documented_commands::{block, shell};
 use super::steps::{Steps, run_quietly};
-use super::written::{block, shell};
 use super::{build_and_test, native};
 use crate::repository::root;
 

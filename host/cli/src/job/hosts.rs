@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use opilio_control::{Command, HostSelection, HostSort};
 
-use super::send::ask;
+use super::send::send;
 use super::target::JobTarget;
 use crate::named_values::one_of;
 
@@ -45,5 +45,5 @@ pub(super) fn run(args: HostsArgs) -> Result<u8> {
         after: args.after,
         limit: args.limit,
     };
-    ask(&args.target, command)
+    send(&args.target, command)
 }

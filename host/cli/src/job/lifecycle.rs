@@ -16,7 +16,7 @@ use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{CrawlError, JobPart, JobState, ProcessEndKind, ProcessRecord};
 use serde_json::json;
 
-use super::send::{ask, ask_choosing, ask_only_here, user};
+use super::send::{send, send_choosing, send_only_here, user};
 use super::target::JobTarget;
 use crate::crawl::{component_cache, profile_source_of, refused};
 use crate::job_directory::{JOBS, existing_job, known_job, new_job};
@@ -157,7 +157,7 @@ fn line(job: &JobOverview, width: usize) -> String {
 /// Shows the state of a job. For a job without a process it shows what the job waits for, or how it ended.
 pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
     if opilio_control::is_reachable(&target.job) {
-        return ask(target, Command::Status);
+        return send(target, Command::Status);
     }
     // Also for a job that cannot be opened because its profile now has an error.
     let found = match existing(&target.job) {
@@ -175,7 +175,7 @@ pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
         terminal::outln!("{:>14}  {}", "state", terminal::line(&words));
     }
     // The folder of jobs knows whether the job waits for its start. The job alone knows only how its last process ended.
-    let code = ask_choosing(target, Command::Status, |mut answer| {
+    let code = send_choosing(target, Command::Status, |mut answer| {
         if let (CommandResponse::Status(status), Some(state)) = (&mut answer, state)
             && status.pid.is_none()
         {
@@ -208,12 +208,12 @@ fn output_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
 pub(crate) fn pause(target: &JobTarget) -> Result<u8> {
     if is_shared(target) {
         // The directories of all nodes keep the pause.
-        return ask(target, Command::Pause);
+        return send(target, Command::Pause);
     }
     if change_pending_orders(&target.job, |orders| orders.paused = true)? {
         return print_done(target, "pause", "the job will start paused");
     }
-    let code = ask(target, Command::Pause)?;
+    let code = send(target, Command::Pause)?;
     let _held = Orders::lock(&target.job);
     if let Some(mut orders) = wanted(&target.job).filter(|_| code == exit::OK) {
         (orders.paused, orders.window_closed) = (true, false);
@@ -236,7 +236,7 @@ pub(crate) fn resume(target: &JobTarget) -> Result<u8> {
     if is_closed && job.parent().is_some_and(is_supervised) {
         bail!("the crawl window of the job is closed; the job resumes when the window opens");
     }
-    let code = ask(target, Command::Resume)?;
+    let code = send(target, Command::Resume)?;
     let _held = Orders::lock(&job);
     if let Some(mut orders) = wanted(&job).filter(|it| it.paused && code == exit::OK) {
         orders.paused = false;
@@ -290,8 +290,8 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
         true if args.this_node || !is_shared(target) => {
             print_done(target, "stop", "the job will not start")
         }
-        _ if args.this_node => ask_only_here(target, Command::Stop),
-        _ => ask(target, Command::Stop),
+        _ if args.this_node => send_only_here(target, Command::Stop),
+        _ => send(target, Command::Stop),
     }
 }
 

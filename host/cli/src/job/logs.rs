@@ -15,7 +15,7 @@ use opilio_crawl::logs::search::LogSearch;
 use serde_json::json;
 
 use super::log_table;
-use super::send::{self, ask};
+use super::send::{self, send};
 use super::target::JobTarget;
 use crate::job_directory::existing_job;
 use crate::{exit, terminal};
@@ -83,13 +83,13 @@ struct ColumnArgs {
 }
 
 /// Lines to print.
-struct Wanted {
+struct LineSelection {
     filter: LogFilter,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
 }
 
-impl Wanted {
+impl LineSelection {
     fn query(&self) -> LogQuery {
         LogQuery {
             since: self.since,
@@ -107,7 +107,7 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
             job: args.job,
             json: args.json,
         };
-        return ask(&target, Command::RotateLogs);
+        return send(&target, Command::RotateLogs);
     }
     let job_log = match opilio_control::log_file(&args.job) {
         Ok(file) => file,
@@ -171,12 +171,12 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
         terminal::print_result(args.json, &object, &format!("{table}: {rows} rows"));
         return Ok(exit::OK);
     }
-    let wanted = Wanted {
+    let selection = LineSelection {
         filter,
         since,
         until,
     };
-    show(&file, &args, &wanted)
+    show(&file, &args, &selection)
 }
 
 fn list(folder: &Path, as_json: bool) -> Result<u8> {
@@ -216,16 +216,16 @@ fn time(text: &str) -> Result<Timestamp> {
 }
 
 /// Shows the lines of a log, including its rotated files.
-fn show(file: &Path, args: &LogsArgs, wanted: &Wanted) -> Result<u8> {
+fn show(file: &Path, args: &LogsArgs, selection: &LineSelection) -> Result<u8> {
     let rotated = read::rotated(file).with_context(|| unreadable(file))?;
     let chain: Vec<&Path> = rotated.iter().map(PathBuf::as_path).chain([file]).collect();
     let mut out = io::stdout().lock();
-    let shown = match (args.tail, wanted.since) {
-        (None, Some(_)) => from(&chain, wanted, &mut out)?,
-        (lines, _) => tail(&chain, lines.unwrap_or(TAIL), wanted, &mut out)?,
+    let shown = match (args.tail, selection.since) {
+        (None, Some(_)) => from(&chain, selection, &mut out)?,
+        (lines, _) => tail(&chain, lines.unwrap_or(TAIL), selection, &mut out)?,
     };
     match shown {
-        Some(end) if args.follow => follow(file, rotated, end, &wanted.filter, &mut out),
+        Some(end) if args.follow => follow(file, rotated, end, &selection.filter, &mut out),
         _ => Ok(exit::OK),
     }
 }
@@ -234,24 +234,24 @@ fn show(file: &Path, args: &LogsArgs, wanted: &Wanted) -> Result<u8> {
 fn tail(
     chain: &[&Path],
     lines: usize,
-    selected: &Wanted,
+    selection: &LineSelection,
     out: &mut dyn Write,
 ) -> Result<Option<u64>> {
     let mut pages: Vec<LogPage> = Vec::new();
     let mut left = lines;
     for file in chain.iter().rev() {
         // A page ends after much reading even if few lines matched, so several pages may be needed.
-        let mut wanted = LogQuery {
+        let mut query = LogQuery {
             tail: true,
-            ..selected.query()
+            ..selection.query()
         };
         let mut is_done = false;
         while left > 0 && !is_done {
-            wanted.lines = Some(left);
-            let page = read::page(file, &wanted).with_context(|| unreadable(file))?;
-            is_done = page.start == wanted.before.unwrap_or(page.end) || page.start == 0;
+            query.lines = Some(left);
+            let page = read::page(file, &query).with_context(|| unreadable(file))?;
+            is_done = page.start == query.before.unwrap_or(page.end) || page.start == 0;
             left = left.saturating_sub(page.lines.len());
-            wanted.before = Some(page.start);
+            query.before = Some(page.start);
             pages.push(page);
         }
     }
@@ -269,12 +269,12 @@ fn tail(
 }
 
 /// Prints all lines of this time and later. Returns the end of the newest file; none if the reader has closed the output.
-fn from(chain: &[&Path], selected: &Wanted, out: &mut dyn Write) -> Result<Option<u64>> {
+fn from(chain: &[&Path], selection: &LineSelection, out: &mut dyn Write) -> Result<Option<u64>> {
     let mut end = 0;
     for file in chain {
-        let mut wanted = selected.query();
+        let mut query = selection.query();
         loop {
-            let page = read::page(file, &wanted).with_context(|| unreadable(file))?;
+            let page = read::page(file, &query).with_context(|| unreadable(file))?;
             if !print(out, &page)? {
                 return Ok(None);
             }
@@ -282,7 +282,7 @@ fn from(chain: &[&Path], selected: &Wanted, out: &mut dyn Write) -> Result<Optio
             if page.end == page.start {
                 break;
             }
-            wanted.after = Some(page.end);
+            query.after = Some(page.end);
         }
     }
     Ok(Some(end))
@@ -298,12 +298,12 @@ fn follow(
     out: &mut dyn Write,
 ) -> Result<u8> {
     let page = |file: &Path, after: u64| {
-        let wanted = LogQuery {
+        let query = LogQuery {
             after: Some(after),
             filter: filter.clone(),
             ..LogQuery::default()
         };
-        match read::page(file, &wanted) {
+        match read::page(file, &query) {
             Ok(page) => Ok(Some(page)),
             // Between a rename and a new file, no file exists for a moment.
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(None),

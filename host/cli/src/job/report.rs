@@ -5,7 +5,7 @@ use clap::Args;
 use opilio_control::{Author, Command, Figures, ReportKind, metrics};
 use opilio_crawl::{AlertKind, name_of};
 
-use super::send::{self, ask};
+use super::send::{self, send};
 use super::target::JobTarget;
 use crate::named_values::one_of;
 use crate::{exit, terminal};
@@ -26,12 +26,12 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8> {
         report: args.kind,
         text: !args.target.json,
     };
-    ask(&args.target, command)
+    send(&args.target, command)
 }
 
 /// Prints the metrics of a job in the format of Prometheus.
 pub(super) fn figures(target: &JobTarget) -> Result<u8> {
-    let figures = match Figures::ask(&target.job, &Author::default()) {
+    let figures = match Figures::query(&target.job, &Author::default()) {
         Ok(figures) => figures,
         Err(problem) => return Ok(send::refused(&problem)),
     };

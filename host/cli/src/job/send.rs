@@ -14,53 +14,53 @@ use super::answers::Show;
 use super::target::JobTarget;
 use crate::{exit, terminal};
 
-/// Asks a job and prints its answers on standard output.
-pub(crate) fn ask(target: &JobTarget, command: Command) -> Result<u8> {
+/// Sends a command to a job, and prints its answers on standard output.
+pub(crate) fn send(target: &JobTarget, command: Command) -> Result<u8> {
     let mut out = io::stdout().lock();
-    ask_to(target, command, &mut out)
+    send_to(target, command, &mut out)
 }
 
-/// Asks a job and prints its answers. If several nodes share the job, the command acts on this one alone.
-pub(crate) fn ask_only_here(target: &JobTarget, command: Command) -> Result<u8> {
+/// Sends a command to a job, and prints its answers. If several nodes share the job, the command acts on this one alone.
+pub(crate) fn send_only_here(target: &JobTarget, command: Command) -> Result<u8> {
     let show = Show::new(&command, target.json);
-    let mut asking = Asking::new(target, command);
-    asking.request.only_here = true;
-    write_answers(asking, show, Ok, &mut io::stdout().lock())
+    let mut sent = SentCommand::new(target, command);
+    sent.request.only_here = true;
+    write_answers(sent, show, Ok, &mut io::stdout().lock())
 }
 
-/// Asks a job and prints the answers that `choose` leaves. If `choose` refuses, its sentence is a usage error.
-pub(crate) fn ask_choosing(
+/// Sends a command to a job, and prints the answers that `choose` leaves. If `choose` refuses, its sentence is a usage error.
+pub(crate) fn send_choosing(
     target: &JobTarget,
     command: Command,
     choose: impl FnMut(CommandResponse) -> std::result::Result<CommandResponse, String>,
 ) -> Result<u8> {
     let mut out = io::stdout().lock();
-    ask_and_write(target, command, choose, &mut out)
+    send_and_write(target, command, choose, &mut out)
 }
 
-/// Asks a job and writes its answers. Returns the exit code.
-pub(crate) fn ask_to(target: &JobTarget, command: Command, out: &mut dyn Write) -> Result<u8> {
-    ask_and_write(target, command, Ok, out)
+/// Sends a command to a job, and writes its answers. Returns the exit code.
+pub(crate) fn send_to(target: &JobTarget, command: Command, out: &mut dyn Write) -> Result<u8> {
+    send_and_write(target, command, Ok, out)
 }
 
-fn ask_and_write(
+fn send_and_write(
     target: &JobTarget,
     command: Command,
     choose: impl FnMut(CommandResponse) -> std::result::Result<CommandResponse, String>,
     out: &mut dyn Write,
 ) -> Result<u8> {
     let show = Show::new(&command, target.json);
-    write_answers(Asking::new(target, command), show, choose, out)
+    write_answers(SentCommand::new(target, command), show, choose, out)
 }
 
 fn write_answers(
-    mut asking: Asking<'_>,
+    mut sent: SentCommand<'_>,
     mut show: Show,
     mut choose: impl FnMut(CommandResponse) -> std::result::Result<CommandResponse, String>,
     out: &mut dyn Write,
 ) -> Result<u8> {
     let mut not_chosen = None;
-    asking.each(|answer| match choose(answer) {
+    sent.each(|answer| match choose(answer) {
         Ok(answer) => show.answer(answer, out),
         Err(problem) => {
             not_chosen = Some(problem);
@@ -71,13 +71,13 @@ fn write_answers(
         let kind = ErrorKind::Request;
         return Ok(refused(&ControlError { kind, message }));
     }
-    let is_whole = asking.code == exit::OK;
+    let is_whole = sent.code == exit::OK;
     let written = show.finish(is_whole, out).and_then(|()| out.flush());
     match written {
         Err(problem) if problem.kind() != io::ErrorKind::BrokenPipe => {
             Err(problem).context("cannot write the answer")
         }
-        _ => Ok(asking.code),
+        _ => Ok(sent.code),
     }
 }
 
@@ -88,34 +88,34 @@ pub(crate) fn count(
     command: Command,
 ) -> Result<std::result::Result<(u64, u64), u8>> {
     let mut counts = (0, 0);
-    let mut asking = Asking::new(target, command);
-    asking.each(|answer| {
+    let mut sent = SentCommand::new(target, command);
+    sent.each(|answer| {
         if let CommandResponse::Swept(swept) = answer {
             counts = (swept.meant, swept.in_process);
         }
         Ok(())
     })?;
-    Ok(match asking.code {
+    Ok(match sent.code {
         exit::OK => Ok(counts),
         code => Err(code),
     })
 }
 
 /// A command and its result so far.
-struct Asking<'a> {
+struct SentCommand<'a> {
     target: &'a JobTarget,
     request: CommandRequest,
     progress: Option<ProgressBar>,
     code: u8,
 }
 
-impl<'a> Asking<'a> {
-    fn new(target: &'a JobTarget, command: Command) -> Asking<'a> {
+impl<'a> SentCommand<'a> {
+    fn new(target: &'a JobTarget, command: Command) -> SentCommand<'a> {
         let by = Author {
             user: user(),
             pid: std::process::id(),
         };
-        Asking {
+        SentCommand {
             target,
             request: CommandRequest {
                 by,
@@ -127,8 +127,8 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Passes each answer to `hand`, except those that report progress or completion.
-    fn each(&mut self, mut hand: impl FnMut(CommandResponse) -> io::Result<()>) -> Result<()> {
+    /// Passes each answer to `receive`, except those that report progress or completion.
+    fn each(&mut self, mut receive: impl FnMut(CommandResponse) -> io::Result<()>) -> Result<()> {
         let mut failed = None;
         let work = work_without_progress(&self.request.command);
         self.progress = work.map(terminal::spinner);
@@ -157,15 +157,15 @@ impl<'a> Asking<'a> {
                 let result = match progress.take() {
                     // The check of a store continues after a problem.
                     Some(spinner) if work.is_some() => {
-                        let result = spinner.suspend(|| hand(other));
+                        let result = spinner.suspend(|| receive(other));
                         *progress = Some(spinner);
                         result
                     }
                     Some(bar) => {
                         bar.finish_and_clear();
-                        hand(other)
+                        receive(other)
                     }
-                    None => hand(other),
+                    None => receive(other),
                 };
                 let is_ok = result.is_ok();
                 failed = result.err();

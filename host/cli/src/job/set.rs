@@ -7,7 +7,7 @@ use clap::Args;
 use opilio_control::{Command, CommandResponse, OverrideChange};
 use opilio_profile::MatchFile;
 
-use super::send::{ask, ask_choosing};
+use super::send::{send, send_choosing};
 use super::target::JobTarget;
 use crate::usage_error::UsageError;
 
@@ -207,7 +207,7 @@ pub(super) fn settings(args: SettingsArgs) -> Result<u8> {
         name: args.name.unwrap_or_default(),
         expert: args.expert,
     };
-    ask_choosing(&args.target, Command::Settings, |answer| match answer {
+    send_choosing(&args.target, Command::Settings, |answer| match answer {
         CommandResponse::Settings { settings } => {
             let settings = choice.of(settings)?;
             Ok(CommandResponse::Settings { settings })
@@ -241,7 +241,7 @@ pub(super) fn set(args: SetArgs) -> Result<u8> {
             },
         ),
     };
-    ask(&target, command)
+    send(&target, command)
 }
 
 pub(super) fn unset(args: UnsetArgs) -> Result<u8> {
@@ -253,7 +253,7 @@ pub(super) fn unset(args: UnsetArgs) -> Result<u8> {
             matching: None,
         },
     };
-    ask(&args.target, args.how.change(args.id, change))
+    send(&args.target, args.how.change(args.id, change))
 }
 
 pub(super) fn overrides(args: OverridesArgs) -> Result<u8> {
@@ -267,7 +267,7 @@ pub(super) fn overrides(args: OverridesArgs) -> Result<u8> {
             },
         ),
     };
-    ask(&args.target, command)
+    send(&args.target, command)
 }
 
 impl ChangeArgs {
@@ -287,7 +287,7 @@ pub(super) fn history(args: HistoryArgs) -> Result<u8> {
         after,
         limit,
     } = args;
-    ask(&target, Command::History { after, limit })
+    send(&target, Command::History { after, limit })
 }
 
 pub(super) fn seeds(args: SeedsArgs) -> Result<u8> {
@@ -298,7 +298,7 @@ pub(super) fn seeds(args: SeedsArgs) -> Result<u8> {
     }
     if lines.is_empty() {
         let (after, limit) = (args.after, args.limit);
-        return ask(&args.target, Command::Seeds { after, limit });
+        return send(&args.target, Command::Seeds { after, limit });
     }
     let mut code = crate::exit::OK;
     let mut rest = lines.as_slice();
@@ -315,7 +315,7 @@ pub(super) fn seeds(args: SeedsArgs) -> Result<u8> {
         let (part, later) = rest.split_at(most);
         rest = later;
         let seeds = part.to_vec();
-        code = ask(&args.target, Command::AddSeeds { seeds })?;
+        code = send(&args.target, Command::AddSeeds { seeds })?;
     }
     Ok(code)
 }
@@ -330,7 +330,7 @@ pub(super) fn explain(args: ExplainArgs) -> Result<u8> {
         media_type: found.media_type,
         at: found.at,
     };
-    ask_choosing(&args.target, command, |mut answer| {
+    send_choosing(&args.target, command, |mut answer| {
         if let CommandResponse::Explained(explained) = &mut answer
             && !found.expert
         {

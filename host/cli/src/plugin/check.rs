@@ -223,15 +223,15 @@ fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findi
         .map(|one| one.name.as_str())
         .collect();
     let mut examiner = Examiner::new(&subject.component);
-    let mut asked = 0;
+    let mut called = 0;
     for file in CaseFile::read_all(&folder)? {
         for case in &file.cases {
             if !names.contains(&case.plugin.as_str()) {
                 continue;
             }
-            asked += 1;
+            called += 1;
             let case = &as_in_a_crawl(&subject.component, case);
-            match (examiner.ask(case), examiner.ask(case)) {
+            match (examiner.call(case), examiner.call(case)) {
                 (Ok(first), Ok(second)) if first == second => {}
                 (Ok(_), Ok(_)) => {
                     let message =
@@ -244,7 +244,7 @@ fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findi
             }
         }
     }
-    if asked == 0 {
+    if called == 0 {
         let message = format!(
             "not checked: no case in {} is for {}",
             folder.display(),
@@ -252,7 +252,7 @@ fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findi
         );
         findings.add(Weight::Note, WHAT, message);
     } else if findings.0.iter().all(|one| one.what != WHAT) {
-        let message = format!("{}, each called twice", count(asked, "case", "cases"));
+        let message = format!("{}, each called twice", count(called, "case", "cases"));
         findings.add(Weight::Good, WHAT, message);
     }
     Ok(())

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::answer::Item;
-use super::documents::{MaterialArgs, Reading, each};
+use super::documents::{MaterialArgs, ReadSummary, each};
 use super::run::head;
 use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
@@ -81,27 +81,27 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
     let mut old = trial(&args.old, args.settings.as_deref())?;
     let mut new = trial(&args.new, of_new)?;
     let mut totals = Totals::default();
-    let mut reading = Reading::default();
+    let mut reading = ReadSummary::default();
     for what in &args.warc {
         let read = each(what, &args.material, runtime, &mut |material| {
-            let (asks_old, asks_new) =
+            let (old_handles, new_handles) =
                 (old.handles(&material.sample), new.handles(&material.sample));
-            if !asks_old && !asks_new {
+            if !old_handles && !new_handles {
                 return Ok(());
             }
             totals.documents += 1;
             let place = material.place.clone();
             let (mut before, mut after) = (old.prepare(material.clone()), new.prepare(material));
-            let ask = |trial: &mut Trial, prepared: &mut Prepared, asks: bool| {
-                if asks {
-                    return trial.ask(prepared);
+            let call = |trial: &mut Trial, prepared: &mut Prepared, handles: bool| {
+                if handles {
+                    return trial.call_all_kinds(prepared);
                 }
                 trial.finish_visit(prepared);
                 Vec::new()
             };
             let changes = compare(
-                ask(&mut old, &mut before, asks_old),
-                ask(&mut new, &mut after, asks_new),
+                call(&mut old, &mut before, old_handles),
+                call(&mut new, &mut after, new_handles),
             );
             if changes.is_empty() {
                 return Ok(());
@@ -232,7 +232,7 @@ impl Totals {
         }
     }
 
-    fn as_text(&self, reading: Reading) -> String {
+    fn as_text(&self, reading: ReadSummary) -> String {
         let documents = count(self.documents, "document", "documents");
         let mut text = match self.differ {
             0 => format!("no difference in {documents}"),
@@ -247,7 +247,7 @@ impl Totals {
         text + &reading.as_text() + "\n"
     }
 
-    fn as_json(&self, reading: Reading) -> Value {
+    fn as_json(&self, reading: ReadSummary) -> Value {
         json!({
             "documents": self.documents, "differ": self.differ, "lost": self.lost, "gained": self.gained,
             "reading": reading.as_json(),

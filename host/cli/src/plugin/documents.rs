@@ -51,9 +51,9 @@ pub(super) struct TimedSample {
     pub(super) place: Option<String>,
 }
 
-/// The result of reading.
+/// Counts of the documents that were read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct ReadSummary {
     /// Documents passed on.
     pub(super) documents: u64,
     /// Damaged records. Each has been reported.
@@ -62,7 +62,7 @@ pub(super) struct Reading {
     ended_early: bool,
 }
 
-impl Reading {
+impl ReadSummary {
     /// Adds the result of another reading.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
@@ -114,9 +114,9 @@ pub(super) fn each(
     args: &MaterialArgs,
     runtime: &Handle,
     take: &mut dyn FnMut(TimedSample) -> Result<()>,
-) -> Result<Reading> {
+) -> Result<ReadSummary> {
     let now = Timestamp::now();
-    let mut reading = Reading::default();
+    let mut reading = ReadSummary::default();
     let mut documents = 0;
     let mut take = |material| {
         documents += 1;
@@ -159,7 +159,7 @@ pub(super) fn each(
             take(material)?;
         }
     }
-    Ok(Reading {
+    Ok(ReadSummary {
         documents,
         ..reading
     })
@@ -240,7 +240,7 @@ fn is_warc(file: &Path) -> Result<bool> {
 fn each_record(
     file: &Path,
     take: &mut dyn FnMut(TimedSample) -> Result<()>,
-    reading: &mut Reading,
+    reading: &mut ReadSummary,
 ) -> Result<()> {
     let mut reader = Reader::open(file)?;
     loop {
@@ -302,7 +302,7 @@ fn each_record(
 }
 
 /// Reports damage and seeks the next record. Returns `true` if there is one.
-fn skip_damage(reader: &mut Reader, problem: ReadError, reading: &mut Reading) -> Result<bool> {
+fn skip_damage(reader: &mut Reader, problem: ReadError, reading: &mut ReadSummary) -> Result<bool> {
     note(&format!("{:#}", anyhow::Error::new(problem)));
     reading.damaged += 1;
     let has_more = reader.resync()?.is_some();

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::workbench::as_reference;
 use crate::exit;
-use crate::job::{send::ask, target::JobTarget};
+use crate::job::{send::send, target::JobTarget};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -64,5 +64,5 @@ pub(super) fn run(args: &ReplaceArgs) -> Result<u8> {
         sha256: args.sha256.clone(),
         settings,
     };
-    ask(&args.target, command)
+    send(&args.target, command)
 }

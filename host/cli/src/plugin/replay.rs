@@ -63,7 +63,7 @@ pub(super) fn run(args: &ReplayArgs) -> Result<u8> {
 fn bless(folder: &Path, file: &Path, recording: &Recording, subject: &Subject) -> Result<()> {
     let id = file.file_stem().unwrap_or_default().to_string_lossy();
     let id = id.replace('.', "-");
-    let CallOutcome::Answer(answer) = recording.ask(&subject.component)? else {
+    let CallOutcome::Answer(answer) = recording.repeat_call(&subject.component)? else {
         note(&format!(
             "{}: the call fails, so no case is written",
             file.display()

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::documents::{MaterialArgs, Reading, each};
+use super::documents::{MaterialArgs, ReadSummary, each};
 use super::fault::{fault_as_json, fault_as_text};
 use super::page::{self, PageArgs};
 use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
@@ -84,7 +84,7 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
         totals.asked += 1;
         let place = material.place.clone();
         let mut prepared = trial.prepare(material);
-        let outcomes = trial.ask(&mut prepared);
+        let outcomes = trial.call_all_kinds(&mut prepared);
         totals.add(&outcomes);
         show(args, Some((&prepared, place.as_deref())), &outcomes)
     })?;
@@ -130,7 +130,7 @@ impl Totals {
         }
     }
 
-    fn as_text(&self, reading: Reading) -> String {
+    fn as_text(&self, reading: ReadSummary) -> String {
         let mut text = count(self.asked, "document", "documents");
         if self.passed_over > 0 {
             text += &format!(" ({} not handled)", self.passed_over);

@@ -105,7 +105,7 @@ fn put_file(
             continue;
         }
         *tally.plugins.entry(case.plugin.clone()).or_default() += 1;
-        let verdict = match examiner.ask(&as_in_a_crawl(&subject.component, case)) {
+        let verdict = match examiner.call(&as_in_a_crawl(&subject.component, case)) {
             Err(problem) => Verdict::Failed(problem_text(&problem)),
             Ok(answer) => match case.compare(&answer) {
                 Ok(()) => Verdict::Holds,

@@ -359,21 +359,21 @@ impl Trial {
         })
     }
 
-    /// Asks all questions about a document.
-    pub(super) fn ask(&mut self, prepared: &mut Prepared) -> Vec<Outcome> {
+    /// Calls the plugin once for each of its kinds that handles the document.
+    pub(super) fn call_all_kinds(&mut self, prepared: &mut Prepared) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for kind in self.kinds.clone() {
             let visit = &prepared.visit;
             let media_type = visit.document().media_type().to_owned();
             if self.handles_as(kind, &media_type, visit.uri()) {
-                outcomes.extend(self.ask_as(kind, prepared));
+                outcomes.extend(self.call_as(kind, prepared));
             }
         }
         self.finish_visit(prepared);
         outcomes
     }
 
-    fn ask_as(&mut self, kind: KindName, prepared: &mut Prepared) -> Option<Outcome> {
+    fn call_as(&mut self, kind: KindName, prepared: &mut Prepared) -> Option<Outcome> {
         match kind {
             // The bytes are the same as at the last visit: a crawl does not call the change evaluator.
             KindName::ChangeEvaluator if prepared.visit.state() == ContentState::Unchanged => {

@@ -73,11 +73,11 @@ pub(crate) struct NewArgs {
     reason = "errors are for the person at the terminal"
 )]
 pub(crate) fn run(args: &NewArgs) -> Result<u8> {
-    let mut wanted = args.clone_wanted();
+    let mut draft = args.draft();
     if !args.no_input && io::stdin().is_terminal() && io::stderr().is_terminal() {
-        wanted.ask()?;
+        draft.prompt()?;
     }
-    let text = wanted.text();
+    let text = draft.text();
     let given = ProfileContext {
         builtins: opilio_builtin::all()
             .map(|builtin| builtin.plugin.to_owned())
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &NewArgs) -> Result<u8> {
 }
 
 /// The content of the new profile.
-struct Wanted {
+struct ProfileDraft {
     extends: String,
     is_extends_open: bool,
     contact_url: Option<String>,
@@ -128,8 +128,8 @@ struct Wanted {
 }
 
 impl NewArgs {
-    fn clone_wanted(&self) -> Wanted {
-        Wanted {
+    fn draft(&self) -> ProfileDraft {
+        ProfileDraft {
             extends: self
                 .extends
                 .clone()
@@ -148,9 +148,9 @@ impl NewArgs {
     }
 }
 
-impl Wanted {
+impl ProfileDraft {
     /// Asks for the important values that are missing.
-    fn ask(&mut self) -> Result<()> {
+    fn prompt(&mut self) -> Result<()> {
         if self.is_extends_open {
             let kinds = KINDS.map(|(name, what)| format!("{name}: {what}"));
             let chosen = Select::new()

@@ -529,7 +529,7 @@ mod tests {
             });
             looks.collect()
         };
-        // The daemon left at 0 seconds, and the crawl went on without it. Its process is begun again at 940 seconds.
+        // The daemon left at 0 seconds, and the crawl continued without it. The crawl's process is restarted at 940 seconds.
         let looks = [
             (LIVE, 900),
             (GONE, 910),

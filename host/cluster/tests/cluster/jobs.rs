@@ -277,7 +277,7 @@ async fn commands_reach_each_node_once_and_in_order() {
     assert_eq!(job.applied_command("a").await.unwrap(), two.sequence);
     assert_eq!(job.applied_command("b").await.unwrap(), 0);
 
-    // After a restart the node goes on behind what it has applied; a new node begins with the first.
+    // After a restart the node continues after what it has applied; a new node begins with the first.
     job.send_command(b"three").await.unwrap();
     let mut again = CommandReader::open(&job, two.sequence).await.unwrap();
     assert_eq!(again.next().await.unwrap().command, b"three");

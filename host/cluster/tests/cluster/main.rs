@@ -1,6 +1,6 @@
 //! The control plane in virtual time, and the crate over real `nats-server` processes on loopback.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot continue")]
 
 mod bad_input;
 mod control;

@@ -44,7 +44,7 @@ const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct CaptureSelector {
     /// URI of the capture. `urn:thumbnail:URI`, `urn:view:URI`, `urn:text:URI` and `urn:pageinfo:URI` select what a browser showed
     /// of a page, with the URI as the job knows it.
     #[param(format = "uri")]
@@ -125,12 +125,12 @@ pub(super) struct Payload {
 }
 
 /// Returns the payload of a capture with its media type. A content security policy keeps it from running or loading anything.
-#[utoipa::path(get, path = "/jobs/{job}/capture", operation_id = "show_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, description = "The payload, with its own media type", content_type = "*/*", body = inline(Binary))))]
+#[utoipa::path(get, path = "/jobs/{job}/capture", operation_id = "show_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), CaptureSelector), responses((status = 200, description = "The payload, with its own media type", content_type = "*/*", body = inline(Binary))))]
 pub(crate) async fn capture(
     State(daemon): Shared,
     caller: Caller,
     PathParams(job): PathParams<String>,
-    Params(Wanted { uri, at }): Params<Wanted>,
+    Params(CaptureSelector { uri, at }): Params<CaptureSelector>,
 ) -> Result<Response, Problem> {
     let directory = daemon.directory(&job)?;
     let known = known(&daemon, &job, &caller, uri).await?;

@@ -65,7 +65,7 @@ pub(crate) async fn list(
         after: wanted.after,
         limit: checked_limit(wanted.limit)?,
     };
-    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let mut answers = daemon.send(&job, &caller, command).await?;
     let after = take_next_page(&mut answers);
     let mut found = Hosts {
         hosts: Vec::new(),

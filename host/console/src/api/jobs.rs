@@ -33,7 +33,7 @@ const STARTS: &str = "the job will start as soon as a place among the concurrent
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct JobSelector {
     /// Text to search for in the names of jobs and profiles, ignoring case.
     search: Option<String>,
     /// Select jobs in this state.
@@ -145,17 +145,17 @@ pub(crate) struct Deleting {
 }
 
 /// Lists all jobs, a page at a time.
-#[utoipa::path(get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(Wanted), responses((status = 200, body = JobList)))]
+#[utoipa::path(get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(JobSelector), responses((status = 200, body = JobList)))]
 pub(crate) async fn list(
     State(daemon): Shared,
-    Params(wanted): Params<Wanted>,
+    Params(selector): Params<JobSelector>,
 ) -> Result<Json<JobList>, Problem> {
-    let limit = usize::try_from(checked_limit(wanted.limit)?).unwrap_or(usize::MAX);
+    let limit = usize::try_from(checked_limit(selector.limit)?).unwrap_or(usize::MAX);
     let jobs = daemon.jobs.borrow().clone();
-    let search = wanted.search.unwrap_or_default().to_lowercase();
+    let search = selector.search.unwrap_or_default().to_lowercase();
     let is_meant = |job: &JobOverview| {
         let found = |text: &str| text.to_lowercase().contains(&search);
-        wanted.state.is_none_or(|state| state == job.state)
+        selector.state.is_none_or(|state| state == job.state)
             && (found(&job.name) || job.profile.as_deref().is_some_and(found))
     };
     let mut meant: Vec<&JobOverview> = jobs
@@ -163,8 +163,8 @@ pub(crate) async fn list(
         .map(|known| &known.overview)
         .filter(|job| is_meant(job))
         .collect();
-    meant.sort_by(|one, other| wanted.sort.compare(one, other));
-    let (total, after) = (meant.len(), wanted.after.unwrap_or(0));
+    meant.sort_by(|one, other| selector.sort.compare(one, other));
+    let (total, after) = (meant.len(), selector.after.unwrap_or(0));
     let after = usize::try_from(after).unwrap_or(usize::MAX);
     let page: Vec<JobOverview> = meant.into_iter().skip(after).take(limit).cloned().collect();
     let end = after.saturating_add(page.len());
@@ -311,8 +311,8 @@ pub(crate) async fn copy(
     PathParams(job): PathParams<String>,
     Body(NewName { name }): Body<NewName>,
 ) -> Result<impl IntoResponse, Problem> {
-    let (folder, wanted) = (daemon.folder.clone(), name.clone());
-    blocking(move || folder.copy(&job, &wanted).map_err(Problem::from)).await?;
+    let (folder, new_name) = (daemon.folder.clone(), name.clone());
+    blocking(move || folder.copy(&job, &new_name).map_err(Problem::from)).await?;
     daemon.supervisor_wake.notify_one();
     Ok(created(name, Vec::new()))
 }

@@ -116,7 +116,7 @@ pub(crate) async fn list(
     caller: Caller,
     PathParams(job): PathParams<String>,
 ) -> Result<Json<Overrides>, Problem> {
-    let answers = daemon.ask(&job, &caller, Command::Overrides).await?;
+    let answers = daemon.send(&job, &caller, Command::Overrides).await?;
     let overrides = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Override(one) => Some(*one),
         _ => None,

@@ -140,7 +140,7 @@ pub(crate) async fn observers(
     PathParams(job): PathParams<String>,
 ) -> Result<Json<Observed>, Problem> {
     let command = Command::Observe { observer: None };
-    let answers = daemon.ask(&job, &caller, command).await?;
+    let answers = daemon.send(&job, &caller, command).await?;
     let reports = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Report {
             observer,

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct QueueSelector {
     /// Select queues in this state.
     #[param(inline)]
     state: Option<QueueState>,
@@ -70,20 +70,20 @@ pub(crate) struct Floor {
 }
 
 /// Lists queues, with the field names of `docs/TRANSFER.md`.
-#[utoipa::path(get, path = "/jobs/{job}/queues", operation_id = "list_queues", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, body = Queues)))]
+#[utoipa::path(get, path = "/jobs/{job}/queues", operation_id = "list_queues", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), QueueSelector), responses((status = 200, body = Queues)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
     PathParams(job): PathParams<String>,
-    Params(wanted): Params<Wanted>,
+    Params(selector): Params<QueueSelector>,
 ) -> Result<Json<Queues>, Problem> {
     let command = Command::Queues {
-        state: wanted.state,
-        sort: wanted.sort,
-        after: wanted.after,
-        limit: checked_limit(wanted.limit)?,
+        state: selector.state,
+        sort: selector.sort,
+        after: selector.after,
+        limit: checked_limit(selector.limit)?,
     };
-    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let mut answers = daemon.send(&job, &caller, command).await?;
     let after = take_next_page(&mut answers);
     let queues = answers.into_iter().filter_map(as_queue).collect();
     Ok(Json(Queues { queues, after }))
@@ -120,7 +120,7 @@ pub(crate) async fn uris(
         after,
         limit: checked_limit(limit)?,
     };
-    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let mut answers = daemon.send(&job, &caller, command).await?;
     let after = take_next_page(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Uri(uri) => Some(uri),

@@ -19,7 +19,7 @@ use opilio_fetch::coding;
 use opilio_uri::Uri;
 
 use super::Shared;
-use super::capture::{Archive, Payload, Wanted, known};
+use super::capture::{Archive, CaptureSelector, Payload, known};
 use super::files::Binary;
 use super::jobs::blocking;
 use crate::access::Caller;
@@ -40,12 +40,12 @@ const IMPORTS_MAX: usize = 4;
 
 /// Returns a capture as a page, with embeds of the same time inserted. A content security policy keeps it from running or
 /// loading anything. A payload that is not HTML is returned unchanged.
-#[utoipa::path(get, path = "/jobs/{job}/replay", operation_id = "replay_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, description = "The page, or the payload with its own media type", content_type = "*/*", body = inline(Binary))))]
+#[utoipa::path(get, path = "/jobs/{job}/replay", operation_id = "replay_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), CaptureSelector), responses((status = 200, description = "The page, or the payload with its own media type", content_type = "*/*", body = inline(Binary))))]
 pub(crate) async fn replay(
     State(daemon): Shared,
     caller: Caller,
     PathParams(job): PathParams<String>,
-    Params(Wanted { uri, at }): Params<Wanted>,
+    Params(CaptureSelector { uri, at }): Params<CaptureSelector>,
 ) -> Result<Response, Problem> {
     let directory = daemon.directory(&job)?;
     let known = known(&daemon, &job, &caller, uri).await?;

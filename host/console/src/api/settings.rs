@@ -160,7 +160,7 @@ pub(crate) async fn history(
 ) -> Result<Json<History>, Problem> {
     let limit = checked_limit(limit)?;
     let command = Command::History { after, limit };
-    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let mut answers = daemon.send(&job, &caller, command).await?;
     let next = take_next_page(&mut answers);
     let changes: Vec<Change> = answers
         .into_iter()
@@ -183,7 +183,7 @@ pub(crate) async fn seeds(
 ) -> Result<Json<Seeds>, Problem> {
     let limit = checked_limit(limit)?;
     let command = Command::Seeds { after, limit };
-    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let mut answers = daemon.send(&job, &caller, command).await?;
     let after = take_next_page(&mut answers);
     let seeds = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Seed(seed) => Some(*seed),

@@ -226,7 +226,7 @@ pub(crate) async fn report(
         report,
         text: is_text,
     };
-    let answers = daemon.ask(&job, &caller, command).await?;
+    let answers = daemon.send(&job, &caller, command).await?;
     let mut whole = Report {
         facts: Value::Object(Default::default()),
         rows: Vec::new(),
@@ -271,7 +271,7 @@ pub(crate) async fn all_metrics(
         };
         let mut figures: Vec<(String, Figures)> = Vec::new();
         for (name, directory) in running {
-            match Figures::ask(&directory, &by) {
+            match Figures::query(&directory, &by) {
                 Ok(found) => figures.push((name, found)),
                 // The usual cause is that the job has just ended.
                 Err(problem) => tracing::warn!(job = name, "no metrics: {problem}"),

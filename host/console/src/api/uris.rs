@@ -20,7 +20,7 @@ use crate::problem::Problem;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct UriSelector {
     /// SURT prefix of the URIs, such as `http://(org,example,`.
     surt: Option<String>,
     /// Regular expression that URIs must contain a match of.
@@ -148,26 +148,26 @@ pub(crate) struct ExplainQuery {
 }
 
 /// Lists URIs, with the field names of `docs/TRANSFER.md`.
-#[utoipa::path(get, path = "/jobs/{job}/uris", operation_id = "list_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, body = Uris)))]
+#[utoipa::path(get, path = "/jobs/{job}/uris", operation_id = "list_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), UriSelector), responses((status = 200, body = Uris)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
     PathParams(job): PathParams<String>,
-    Params(wanted): Params<Wanted>,
+    Params(selector): Params<UriSelector>,
 ) -> Result<Json<Uris>, Problem> {
     let command = Command::List {
         which: UriSelection {
-            surt: wanted.surt,
-            regex: wanted.regex,
-            host: wanted.host,
-            status: wanted.status,
-            state: wanted.state,
-            media_type: wanted.media_type,
+            surt: selector.surt,
+            regex: selector.regex,
+            host: selector.host,
+            status: selector.status,
+            state: selector.state,
+            media_type: selector.media_type,
         },
-        after: wanted.after,
-        limit: checked_limit(wanted.limit)?,
+        after: selector.after,
+        limit: checked_limit(selector.limit)?,
     };
-    let mut answers = daemon.ask(&job, &caller, command).await?;
+    let mut answers = daemon.send(&job, &caller, command).await?;
     let after = take_next_page(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Uri(found) => Some(found.uri),

@@ -43,21 +43,21 @@ pub(super) enum Stage {
 impl Stage {
     /// Returns the stage of a job that was built.
     fn of(state: JobState, is_torn_down: bool) -> Stage {
-        let rests = |stage| match is_torn_down {
+        let unless_torn_down = |stage| match is_torn_down {
             true => Stage::Unbuilt,
             false => stage,
         };
         match state {
-            JobState::New => rests(Stage::Ready),
+            JobState::New => unless_torn_down(Stage::Ready),
             JobState::Waiting | JobState::Starting => Stage::Active("PREPARING"),
             JobState::Running => Stage::Active("RUNNING"),
             JobState::Pausing => Stage::Active("PAUSING"),
             JobState::Paused => Stage::Active("PAUSED"),
             JobState::Ending => Stage::Active("STOPPING"),
-            JobState::Finished => rests(Stage::Finished("FINISHED")),
-            JobState::Stopped => rests(Stage::Finished("ABORTED")),
+            JobState::Finished => unless_torn_down(Stage::Finished("FINISHED")),
+            JobState::Stopped => unless_torn_down(Stage::Finished("ABORTED")),
             JobState::Failed | JobState::Crashed | JobState::Damaged => {
-                rests(Stage::Finished("ABNORMAL"))
+                unless_torn_down(Stage::Finished("ABNORMAL"))
             }
         }
     }

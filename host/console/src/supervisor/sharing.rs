@@ -103,7 +103,7 @@ impl Supervisor {
         let asked = self
             .daemon
             .commands
-            .ask_here(known.directory.clone(), DAEMON, command);
+            .send_here(known.directory.clone(), DAEMON, command);
         let (failure, problem) = match tokio::time::timeout(PATIENCE, asked).await {
             Ok(Ok(_)) => {
                 self.share_failures.remove(name);

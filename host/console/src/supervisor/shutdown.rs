@@ -29,7 +29,7 @@ impl Supervisor {
                 let ending = self
                     .daemon
                     .commands
-                    .ask_here(directory, DAEMON, Command::Terminate)
+                    .send_here(directory, DAEMON, Command::Terminate)
                     .await;
                 match ending {
                     Ok(_) => {

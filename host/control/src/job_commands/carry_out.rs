@@ -1,8 +1,8 @@
 //! Execution of logged commands in the directory of a part.
 //!
 //! Commands are carried out in the order of the log. A command that fails is retried, and the commands after it wait. Pauses,
-//! resumptions and stops do not wait: they are carried out before their turn, in their own order, because an operator needs them
-//! most when something fails. They do not depend on settings, plugins and seeds.
+//! resumptions and stops do not wait: they are carried out before the earlier commands, in their own order, because an operator
+//! needs them most when something fails. They do not depend on settings, plugins and seeds.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -77,8 +77,8 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Carries out pauses, resumptions and stops up to this command before their turn. The answers of this command go to `respond`.
-    /// `why` is the error of the command that they would have to wait for.
+    /// Carries out pauses, resumptions and stops, up to the command `through`, before an earlier command that fails with `why`.
+    /// The answers of `through` go to `respond`.
     pub(super) fn carry_out_ahead_through(
         &self,
         admin: &JobAdmin<'_>,
@@ -111,7 +111,7 @@ impl JobCommands {
         let sequence = next.sequence;
         let logged = LoggedCommand::read(next)?;
         must_not_end(admin)?;
-        if logged.command.needs_no_turn() {
+        if logged.command.is_independent_of_order() {
             let is_done = sequence <= state.ahead || self.is_past(sequence, &logged.command);
             let words = (!is_done).then(|| take_effect(admin, &logged.command, state));
             advance(admin, next, state);
@@ -138,16 +138,14 @@ impl JobCommands {
             self.store_place(admin, next, state)?;
             respond(last);
         } else {
-            tracing::warn!(
-                "command {sequence} of the job is not one for all nodes; it is passed over"
-            );
+            tracing::warn!("command {sequence} of the job is not one for all nodes; it is skipped");
             self.store_place(admin, next, state)?;
         }
         self.unfinished.store(0, Ordering::Release);
         Ok(())
     }
 
-    /// Carries out a pause, a resumption or a stop before its turn. Other commands keep their order.
+    /// Carries out a pause, a resumption or a stop before an earlier command that fails. Other commands keep their order.
     pub(super) fn carry_out_ahead(
         &self,
         admin: &JobAdmin<'_>,
@@ -157,9 +155,9 @@ impl JobCommands {
         respond: Respond<'_>,
     ) -> Result<(), NotNow> {
         let sequence = next.sequence;
-        // A command of another version is not carried out before its turn.
+        // A command of another version is not carried out before earlier commands.
         let logged = LoggedCommand::read(next).ok();
-        let Some(logged) = logged.filter(|logged| logged.command.needs_no_turn()) else {
+        let Some(logged) = logged.filter(|logged| logged.command.is_independent_of_order()) else {
             return Ok(());
         };
         if sequence <= state.carried_out.max(state.ahead) {
@@ -321,7 +319,10 @@ fn clear_alert(admin: &JobAdmin<'_>) {
 
 /// Fails if the process of the part is ending. Its next process carries out the command.
 fn must_not_end(admin: &JobAdmin<'_>) -> Result<(), NotNow> {
-    match admin.running.is_some_and(|running| running.stop.is_asked()) {
+    match admin
+        .running
+        .is_some_and(|running| running.stop.is_requested())
+    {
         true => Err(NotNow::Ending),
         false => Ok(()),
     }

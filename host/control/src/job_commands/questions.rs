@@ -21,7 +21,12 @@ const SESSION_PAUSE: Duration = Duration::from_millis(100);
 
 impl JobCommands {
     /// Sends a command to the process of another part, and its answers to `respond`.
-    pub(crate) fn ask(&self, place: &OtherPart, request: &CommandRequest, respond: Respond<'_>) {
+    pub(crate) fn forward(
+        &self,
+        place: &OtherPart,
+        request: &CommandRequest,
+        respond: Respond<'_>,
+    ) {
         let answers = match place {
             OtherPart::Site { part } => self.answers_of(part, request).map_err(|problem| {
                 ControlError::new(
@@ -62,7 +67,7 @@ impl JobCommands {
             let (job, part, question) = (self.job.clone(), part.clone(), question.clone());
             asked.spawn_on(
                 async move {
-                    let answers = job.ask_part(&part, question).await;
+                    let answers = job.query_part(&part, question).await;
                     (part, answers)
                 },
                 &self.handle,
@@ -104,7 +109,7 @@ impl JobCommands {
         request: &CommandRequest,
     ) -> Result<Vec<CommandResponse>, ControlError> {
         let question = self.question(request)?;
-        read(&self.wait(self.job.ask_part(part, question))?)
+        read(&self.wait(self.job.query_part(part, question))?)
     }
 
     /// A command as a question to another part.

@@ -18,8 +18,8 @@ pub(crate) struct CommandState {
     /// Time at which NATS stored that command, in nanoseconds since 1970; 0 for none. It distinguishes commands with the same
     /// number.
     pub(super) carried_out_ns: i64,
-    /// Number of the last pause, resumption or stop that was carried out before its turn, because an earlier command failed; 0 for
-    /// none. Pauses, resumptions and stops up to this number are skipped when their turn comes.
+    /// Number of the last pause, resumption or stop that was carried out before an earlier command, because that one failed; 0
+    /// for none. Pauses, resumptions and stops up to this number are skipped later, in the order of the log.
     pub(super) ahead: u64,
     /// Time at which NATS stored that command.
     pub(super) ahead_ns: i64,

@@ -329,8 +329,8 @@ async fn a_process_that_has_lost_its_part_answers_no_question() {
         },
     );
     let asking = async {
-        let first = job.ask_part("a", b"one".to_vec()).await;
-        let second = job.ask_part("a", b"two".to_vec()).await;
+        let first = job.query_part("a", b"one".to_vec()).await;
+        let second = job.query_part("a", b"two".to_vec()).await;
         (first, second)
     };
     let ((), (first, second)) = tokio::join!(answering, asking);

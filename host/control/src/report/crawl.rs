@@ -61,7 +61,7 @@ impl JobAdmin<'_> {
                     .run_time
                     .load(std::sync::atomic::Ordering::Relaxed);
                 ran += passed.saturating_sub(Duration::from_millis(added));
-                let state = match running.stop.is_asked() {
+                let state = match running.stop.is_requested() {
                     true => JobState::Ending,
                     false => running.live.crawl_state(),
                 };

@@ -190,7 +190,7 @@ impl Plan {
         let seeds = SeedPrefixes {
             set: prefixes,
             file: job.redirected_seeds(),
-            moves: HashMap::new(),
+            redirects: HashMap::new(),
         };
         let budget = {
             let frontier = frontier.lock();

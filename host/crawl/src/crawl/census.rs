@@ -10,7 +10,7 @@ use crate::context::CrawlContext;
 use opilio_job::{census, figures};
 
 /// Pause after a part of a count, in multiples of the time that the part took.
-const REST: u32 = 50;
+const PAUSE_FACTOR: u32 = 50;
 
 /// Shortest time between two counts of the queues.
 const QUEUES_EVERY: Duration = Duration::from_secs(5);
@@ -20,8 +20,8 @@ const PAGES_EVERY: Duration = Duration::from_secs(20);
 
 /// Counts queues until the crawl ends.
 pub(crate) async fn keep_queues(context: Arc<CrawlContext>, ended: watch::Receiver<()>) {
-    run(context, ended, QUEUES_EVERY, |context, rest| {
-        if let Some(census) = census::queues(&context.frontier, rest)? {
+    run(context, ended, QUEUES_EVERY, |context, pause| {
+        if let Some(census) = census::queues(&context.frontier, pause)? {
             context.figures.census.lock().queues = Some(census);
         }
         Ok(())
@@ -31,11 +31,11 @@ pub(crate) async fn keep_queues(context: Arc<CrawlContext>, ended: watch::Receiv
 
 /// Counts pages until the crawl ends, if pages are visited again.
 pub(crate) async fn keep_pages(context: Arc<CrawlContext>, ended: watch::Receiver<()>) {
-    run(context, ended, PAGES_EVERY, |context, rest| {
+    run(context, ended, PAGES_EVERY, |context, pause| {
         if !is_continuous(context) {
             return Ok(());
         }
-        if let Some(census) = census::pages(&context.frontier, rest)? {
+        if let Some(census) = census::pages(&context.frontier, pause)? {
             context.figures.census.lock().pages = Some(census);
         }
         Ok(())
@@ -65,7 +65,7 @@ async fn run(
         let (context, still) = (context.clone(), ended.clone());
         let counted = tokio::task::spawn_blocking(move || {
             count(&context, &mut |took| {
-                std::thread::sleep(took * REST);
+                std::thread::sleep(took * PAUSE_FACTOR);
                 still.has_changed().is_ok()
             })
         });

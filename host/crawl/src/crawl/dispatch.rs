@@ -53,11 +53,11 @@ impl Crawl {
                 break end;
             }
             let membership = self.context.membership.as_deref();
-            let holds = self.live.holds() || membership.is_some_and(|it| !it.has_part());
-            paused = paused.then(holds, at_work.is_empty(), &self.log);
+            let is_held = self.live.observe_pause() || membership.is_some_and(|it| !it.has_part());
+            paused = paused.then(is_held, at_work.is_empty(), &self.log);
             let are_busy = workers.are_busy() || at_work.len() >= capacity;
             let is_at_share = !are_busy && at_work.len() >= throttle.connections_max();
-            if is_at_share && !holds {
+            if is_at_share && !is_held {
                 self.live.wants_connections();
             }
             let has_room = self.context.may_issue(at_work.len());
@@ -69,15 +69,15 @@ impl Crawl {
             let are_queues_resolved = self.live.are_queues_resolved();
             let queue_commands = self.live.queue_commands_if_idle();
             let delivered = membership.map_or(0, JobMembership::delivered);
-            let next = match holds || is_full {
-                true if lacks_share && !holds && at_work.is_empty() => self.next_if_empty()?,
+            let next = match is_held || is_full {
+                true if lacks_share && !is_held && at_work.is_empty() => self.next_if_empty()?,
                 true => Next::InProcess,
                 false => self.context.frontier().next(Timestamp::now())?,
             };
             if at_work.is_empty() && is_far(&next) {
                 self.release_shares();
             }
-            self.live.wait_until(match (&next, holds || is_full) {
+            self.live.wait_until(match (&next, is_held || is_full) {
                 (Next::WaitUntil(at), false) => Some(*at),
                 (Next::Empty, false) => Some(Timestamp::MAX),
                 _ => None,
@@ -99,12 +99,12 @@ impl Crawl {
                     if are_queues_resolved
                         && !self.is_held_back()?
                         && is_finished_elsewhere(membership, delivered)
-                        && self.live.is_over(queue_commands) =>
+                        && self.live.try_end(queue_commands) =>
                 {
                     break End::Finished;
                 }
                 Next::Empty => PAUSE_MAX,
-                Next::InProcess if at_work.is_empty() && !holds && !lacks_share => {
+                Next::InProcess if at_work.is_empty() && !is_held && !lacks_share => {
                     break Err(Halt::NobodyAtWork)?;
                 }
                 Next::InProcess => PAUSE_MAX,
@@ -229,8 +229,8 @@ enum Paused {
 }
 
 impl Paused {
-    fn then(self, holds: bool, is_idle: bool, log: &JobLog) -> Paused {
-        let next = match (holds, is_idle) {
+    fn then(self, is_held: bool, is_idle: bool, log: &JobLog) -> Paused {
+        let next = match (is_held, is_idle) {
             (false, _) => Paused::No,
             (true, false) => Paused::Pausing,
             (true, true) => Paused::Yes,

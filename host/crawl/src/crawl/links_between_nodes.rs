@@ -333,7 +333,7 @@ async fn schedule(context: &CrawlContext, candidates: Vec<Candidate>) -> Result<
         if candidate.seed && candidate.hop_path.last() == Some(Hop::Redirect) {
             let seed = candidate.source.as_deref().or(candidate.via.as_deref());
             let seed = seed.unwrap_or(candidate.uri.as_str());
-            context.seed_moved(seed, &candidate.uri).await?;
+            context.widen_scope(seed, &candidate.uri).await?;
         }
     }
     let mut frontier = context.frontier();

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::context::CrawlContext;
-use crate::lanes::Lane;
+use crate::lanes::LaneKind;
 use crate::observers::{Message, Observers, reports_of};
 use crate::stop::Stop;
 use opilio_job::End;
@@ -168,7 +168,7 @@ impl ObserverTask {
         let answer = self
             .context
             .lanes
-            .run(Lane::Observer, move || {
+            .run(LaneKind::Observer, move || {
                 call_observer(&staged, &files, memory, &events)
             })
             .await;
@@ -208,7 +208,7 @@ impl ObserverTask {
         let reported = self
             .context
             .lanes
-            .run(Lane::Observer, move || {
+            .run(LaneKind::Observer, move || {
                 let reports = staged.report(&memory, Timestamp::now());
                 reports.map(|reports| (files.write_reports(&reports), reports))
             })

@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(taken, [1, 2, 3]);
         assert!(workers.are_busy());
 
-        // Fewer workers: busy workers finish, and two of them do not begin again.
+        // Fewer workers: busy workers finish, and two of them take no further URI.
         workers.set_count(1);
         workers.give_back(3);
         workers.give_back(1);

@@ -144,7 +144,7 @@ impl CrawlVisit<'_> {
     }
 
     /// Calls the mid-fetch filters on the headers that were received from `address`.
-    pub(super) async fn ask_mid_fetch(
+    pub(super) async fn call_mid_fetch_filters(
         &self,
         head: &ResponseHead,
         address: Option<String>,
@@ -173,7 +173,9 @@ impl CrawlVisit<'_> {
             if !is_own {
                 return HeadVerdict::Continue;
             }
-            let mid_fetch_answer = self.ask_mid_fetch(head, address.clone(), memory).await;
+            let mid_fetch_answer = self
+                .call_mid_fetch_filters(head, address.clone(), memory)
+                .await;
             let answer = match &mid_fetch_answer.verdict {
                 None => HeadVerdict::Continue,
                 Some(verdict) => HeadVerdict::Abort {

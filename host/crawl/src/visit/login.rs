@@ -9,7 +9,7 @@ use opilio_visit::{reading, redirect_of};
 
 use super::CrawlVisit;
 use crate::error::Halt;
-use crate::lanes::Lane;
+use crate::lanes::LaneKind;
 use crate::logins::{LoginPart, LoginResult};
 
 /// Maximum bytes of a login page, or of the response to its form, that are read.
@@ -25,7 +25,7 @@ impl CrawlVisit<'_> {
         let uri = &self.pipeline.issue.uri;
         let target = redirect_of(uri, exchange);
         let (logins, frontier) = (&self.context.network.logins, &self.context.frontier);
-        Ok(logins.turned_away(frontier, uri, head.status, target.as_ref())?)
+        Ok(logins.login_page_to_fetch(frontier, uri, head.status, target.as_ref())?)
     }
 
     /// Processes the page of a login, or the response to its form, and decides the next step of the login.
@@ -37,7 +37,7 @@ impl CrawlVisit<'_> {
         let read = exchange.clone();
         let text = context
             .lanes
-            .run(Lane::Document, move || {
+            .run(LaneKind::Document, move || {
                 let head = read.head.as_ref();
                 let content =
                     head.map(|head| reading::content(&read, head, LOGIN_PAGE_BYTES_MAX).0);

@@ -265,7 +265,9 @@ impl CrawlVisit<'_> {
         let address = server_request.addresses.first().map(ToString::to_string);
         let mid_fetch = Mutex::new(MidFetch::default());
         let on_head = async |head: &ResponseHead| {
-            let filters = self.ask_mid_fetch(head, address.clone(), &memory).await;
+            let filters = self
+                .call_mid_fetch_filters(head, address.clone(), &memory)
+                .await;
             let answer = match &filters.verdict {
                 Some(verdict) => {
                     sender.reject(FetchRejection::refused(verdict.reason()));

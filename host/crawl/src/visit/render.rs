@@ -11,7 +11,7 @@ use opilio_browser::{
 };
 use opilio_profile::ArchiveFormat;
 use opilio_uri::{Hop, Uri};
-use opilio_visit::extraction::FoundLink;
+use opilio_visit::extraction::Outlink;
 use opilio_visit::{PageToRender, RenderResult, Rendering};
 
 use super::CrawlVisit;
@@ -331,7 +331,7 @@ impl ShownPage {
     }
 
     /// Returns the links of the page, and the URIs that it tried to open in another window, to download, or to navigate to.
-    fn links(&self) -> Vec<FoundLink> {
+    fn links(&self) -> Vec<Outlink> {
         let of_document = self.content.links.iter().map(|link| {
             let RenderedLink {
                 uri,
@@ -361,7 +361,7 @@ impl ShownPage {
         of_document
             .chain(wanted)
             .filter_map(|(uri, hop, context)| {
-                Some(FoundLink {
+                Some(Outlink {
                     uri: Uri::parse(uri).ok()?,
                     hop,
                     context,

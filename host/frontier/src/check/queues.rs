@@ -143,7 +143,7 @@ impl Check<'_> {
             None => false,
         };
         // A held queue has no place. A queue with a URI in process may have given up its place with it.
-        let must_have_place = holds_any && record.held(self.config).is_none();
+        let must_have_place = holds_any && record.hold(self.config).is_none();
         let may_be_out = before.is_none() && self.busy.contains(name);
         let needs_place = must_have_place && !has_place && !may_be_out;
         let is_needless = !holds_any && before.is_some();

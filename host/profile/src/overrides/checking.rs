@@ -30,7 +30,7 @@ use crate::quotas::QuotasFile;
 use crate::retry::RetryFile;
 use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
-use crate::setting_stages::{Needed, is_overridable, needed};
+use crate::setting_stages::{SettingStage, is_overridable, setting_stage};
 use crate::stack_edit::{self, StacksOverrideFile};
 use crate::stacks::StackSettings;
 use crate::uri::UriFile;
@@ -120,7 +120,10 @@ fn fixed_setting_error(pointer: &str) -> (String, String) {
         );
     }
     (
-        format!("{name} is needed {} and cannot be overridden", Needed::Job),
+        format!(
+            "{name} is needed {} and cannot be overridden",
+            SettingStage::Job
+        ),
         "set it for the whole job, outside of overrides".to_owned(),
     )
 }
@@ -242,7 +245,7 @@ impl OverrideFile {
         number: usize,
         check: &mut Check<'_>,
         context: &mut OverrideContext<'_, '_>,
-        earliest: &HashMap<&str, Needed>,
+        earliest: &HashMap<&str, SettingStage>,
         named: &mut Vec<(String, String)>,
     ) -> Override {
         let key = number.to_string();
@@ -270,7 +273,7 @@ impl OverrideFile {
         self.check_relations(number, check, context);
         let (mut of_uris, mut of_queues) = (Map::new(), Map::new());
         for (pointer, value) in self.leaves() {
-            let into = if needed(&pointer) == Needed::Queue {
+            let into = if setting_stage(&pointer) == SettingStage::Queue {
                 &mut of_queues
             } else {
                 &mut of_uris
@@ -292,7 +295,7 @@ impl OverrideFile {
         number: usize,
         conditions: &Conditions,
         key: QueueKey,
-        earliest: &HashMap<&str, Needed>,
+        earliest: &HashMap<&str, SettingStage>,
         check: &mut Check<'_>,
     ) {
         for (pointer, _) in self.leaves() {
@@ -302,10 +305,13 @@ impl OverrideFile {
                 .strip_prefix("/plugins/")
                 .and_then(|rest| rest.split('/').next());
             let stage = match plugin {
-                Some(plugin) => earliest.get(plugin).copied().unwrap_or(Needed::Response),
-                None => needed(&pointer),
+                Some(plugin) => earliest
+                    .get(plugin)
+                    .copied()
+                    .unwrap_or(SettingStage::Response),
+                None => setting_stage(&pointer),
             };
-            let (problem, suggestion) = if plugin.is_some() && stage == Needed::Job {
+            let (problem, suggestion) = if plugin.is_some() && stage == SettingStage::Job {
                 let problem = format!("{name} is needed {stage} and cannot be overridden");
                 (problem, "observers get all URIs")
             } else if let Some((condition, hint)) = conditions.unknown_at(stage, key) {

@@ -282,7 +282,7 @@ impl Recording {
     ///
     /// # Errors
     /// The call cannot be made.
-    pub fn ask(&self, component: &Component) -> Result<CallOutcome, RecordingError> {
+    pub fn repeat_call(&self, component: &Component) -> Result<CallOutcome, RecordingError> {
         let tables = tables(&self.tables)?;
         let plugin = component.configure(PluginConfig {
             plugin: Some(self.plugin.clone()),
@@ -303,7 +303,7 @@ impl Recording {
     /// # Errors
     /// The call cannot be made.
     pub fn replay(&self, component: &Component) -> Result<Replay, RecordingError> {
-        let outcome = self.ask(component)?;
+        let outcome = self.repeat_call(component)?;
         Ok(match (&self.outcome, outcome) {
             (CallOutcome::Answer(then), CallOutcome::Answer(now)) => {
                 match then.compare(&now, &self.call) {

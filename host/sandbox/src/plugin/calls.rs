@@ -9,7 +9,7 @@ use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use super::{LaterSnapshot, Plugin, PluginInner, Start};
-use crate::answer_cache::{CachedAnswer, CallInputs, Remembered, Trace};
+use crate::answer_cache::{AnswerCache, CachedAnswer, CallInputs, Trace};
 use crate::call::{CallUsage, call};
 use crate::call_state::CallState;
 use crate::callee::CallTarget;
@@ -49,7 +49,7 @@ impl Plugin {
     /// always makes a call if answers are not remembered.
     pub(super) fn recall_or_call<Q: Clone + Eq + Hash, A: Clone>(
         &self,
-        known: Option<&Remembered<Q, A>>,
+        known: Option<&AnswerCache<Q, A>>,
         key: &Q,
         uri: Arc<str>,
         about: CallInputs<'_>,

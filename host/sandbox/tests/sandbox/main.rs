@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod answer_cache;
 mod answers;
 mod builtin;
 mod cache;
@@ -17,7 +18,6 @@ mod isolation;
 mod kinds;
 mod load;
 mod recording;
-mod remembered;
 mod rubbish;
 mod state;
 mod support;

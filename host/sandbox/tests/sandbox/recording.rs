@@ -117,7 +117,7 @@ fn a_recording_with_binary_content_becomes_a_case_with_a_file() {
         )
     };
     let recording = record(&document("<a href=x>"));
-    let CallOutcome::Answer(answer) = recording.ask(html).unwrap() else {
+    let CallOutcome::Answer(answer) = recording.repeat_call(html).unwrap() else {
         panic!("{recording:?}");
     };
     let (case, contents) = recording.case("one", answer);

@@ -20,8 +20,8 @@ use opilio_visit::precedence::{RankChange, raise, rank_queue};
 use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::robots::answer_of;
 use opilio_visit::{
-    Addresses, CaptureForm, Driver, Ending, Lane, LogEntry, PendingCapture, Pipeline, RobotsAnswer,
-    StoredCapture,
+    Addresses, CaptureForm, Driver, Lane, LogEntry, OutcomeKind, PendingCapture, Pipeline,
+    RobotsAnswer, StoredCapture,
 };
 
 use super::{EndKind, SimulatedCrawl, SimulationError, State, VisitEnd};
@@ -154,7 +154,7 @@ impl Driver for SimulatedVisit<'_> {
         self.transfer
     }
 
-    async fn seed_moved(&self, _seed: &str, _target: &Uri) -> Result<(), SimulationError> {
+    async fn widen_scope(&self, _seed: &str, _target: &Uri) -> Result<(), SimulationError> {
         Ok(())
     }
 
@@ -279,16 +279,16 @@ impl Driver for SimulatedVisit<'_> {
     async fn finished(
         &self,
         entry: LogEntry,
-        ending: Ending,
+        kind: OutcomeKind,
         disposition: Disposition,
     ) -> Result<(), SimulationError> {
         let mut end = self.end.borrow_mut();
         end.entry = entry;
-        end.kind = match ending {
-            Ending::Succeeded if self.pipeline.is_robots() => EndKind::Robots,
-            Ending::Succeeded => EndKind::Success,
+        end.kind = match kind {
+            OutcomeKind::Succeeded if self.pipeline.is_robots() => EndKind::Robots,
+            OutcomeKind::Succeeded => EndKind::Success,
             _ if opilio_visit::will_be_reissued(disposition) => EndKind::Unfinished,
-            Ending::Unfinished | Ending::Failed => EndKind::Failed,
+            OutcomeKind::Unfinished | OutcomeKind::Failed => EndKind::Failed,
         };
         Ok(())
     }

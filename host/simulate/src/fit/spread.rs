@@ -65,17 +65,17 @@ impl Spread {
         let mut sum = moving * PRIOR.median.ln();
         let mut squares = moving * (PRIOR.median.ln().powi(2) + PRIOR.sigma.powi(2));
         for page in pages {
-            let rests = self.never * page.never;
+            let unchanging = self.never * page.never;
             let moves: Vec<f64> = weights
                 .iter()
                 .zip(&page.rates)
                 .map(|(weight, likelihood)| (1.0 - self.never) * weight * likelihood)
                 .collect();
-            let total = rests + moves.iter().sum::<f64>();
+            let total = unchanging + moves.iter().sum::<f64>();
             if total <= 0.0 {
                 continue;
             }
-            never += rests / total;
+            never += unchanging / total;
             for (index, moves) in moves.iter().enumerate() {
                 let (share, log) = (moves / total, rate(index).ln());
                 moving += share;

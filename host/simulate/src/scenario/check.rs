@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use opilio_profile::{Diagnostics, DurationWritten, TomlText, parse_duration};
 use opilio_uri::Uri;
 
-use super::written::{
+use super::file::{
     ChangeFile, ClosedFile, HeaderAccuracyFile, KindFile, ProcessName, SiteFile, SlowedFile, Spread,
 };
 use super::{ClosedPeriods, HeaderAccuracy, PageKind, Recurrence, SiteGroup, SlowPeriods, YEARS};

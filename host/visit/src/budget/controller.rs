@@ -127,14 +127,14 @@ impl Controller {
     }
 
     /// Returns the visits a day that documents request, including known documents that have not been visited yet.
-    pub(crate) fn asked_for(&self, known: f64) -> f64 {
-        self.requested_rate.max(0.0) + self.asked_for_by_new(known)
+    pub(crate) fn requested_visits(&self, known: f64) -> f64 {
+        self.requested_rate.max(0.0) + self.requested_by_new(known)
     }
 
     /// Returns the visits a day that unvisited documents will request. The rate of each is that of documents which recently had
     /// their first visit, but not more than the mean of all documents. First visits alone are a poor measure, because front pages
     /// and feeds are visited first.
-    fn asked_for_by_new(&self, known: f64) -> f64 {
+    fn requested_by_new(&self, known: f64) -> f64 {
         if self.documents < 1.0 {
             return 0.0;
         }
@@ -175,7 +175,7 @@ impl Controller {
         // Without visits, past delays lose weight.
         let fade = (-(now - self.last_visit.unwrap_or(now)).max(0.0) / window).exp();
         let backlog = fade * self.delays / self.waits.max(1e-9);
-        let request_rate = self.asked_for(known);
+        let request_rate = self.requested_visits(known);
         let available = available.unwrap_or_else(|| {
             let possible = if self.gap > 0.0 { 1.0 / self.gap } else { 0.0 };
             if backlog > BACKLOG_WANTED && possible > 0.0 {
@@ -347,7 +347,7 @@ mod tests {
             }
         }
         [
-            controller.asked_for(documents as f64),
+            controller.requested_visits(documents as f64),
             visits / (days / 3.0),
             latest,
         ]

@@ -84,7 +84,7 @@ impl ReadingTask {
                 tracing::debug!(uri = self.uri, %why, "no stripped digest");
                 reading.failures.extend(failure.map(|failure| *failure));
             }
-            Stripped::NotAsked => {}
+            Stripped::NotCalled => {}
         }
         if self.is_complete(whole) && reading.state != ContentState::Unchanged {
             let guards = std::mem::take(&mut reading.guards);

@@ -6,7 +6,7 @@ use opilio_plugin::prelude::*;
 /// The plugin.
 pub struct Relay;
 
-/// It has no settings.
+/// The settings of the plugin: none.
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {}

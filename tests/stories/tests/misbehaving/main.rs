@@ -1,6 +1,6 @@
 //! One crawl of many misbehaving servers and one good site.
 //!
-//! It is a separate test binary, because it measures descriptors and memory of its process.
+//! This is a separate test binary, because it measures descriptors and memory of its process.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

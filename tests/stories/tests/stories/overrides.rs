@@ -1,7 +1,7 @@
 //! `[[override]]`: settings for some sites.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use opilio_stories::{asked, crawl, html, rests};
+use opilio_stories::{asked, crawl, html, pauses};
 use opilio_test_web::Reply;
 
 use crate::many::{A, B, hosts, ms};
@@ -116,9 +116,9 @@ async fn overrides_by_time_of_day_apply_only_at_that_time() {
         .finished();
     assert_eq!(result.sole(&web.url(A, "/private.html")).status, 200);
     assert_eq!(result.sole(&web.url(B, "/private.html")).status, -9998);
-    let rests = rests(&web, |seen| seen.host == A);
-    assert_eq!(rests.len(), 2);
-    assert!(rests.iter().all(|rest| *rest >= ms(60)), "{rests:?}");
+    let pauses = pauses(&web, |seen| seen.host == A);
+    assert_eq!(pauses.len(), 2);
+    assert!(pauses.iter().all(|pause| *pause >= ms(60)), "{pauses:?}");
 }
 
 /// Style sheets name pictures. One host has no extractor for style sheets; on the other, one page is out of scope.

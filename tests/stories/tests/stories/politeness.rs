@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use opilio_stories::{at_once, crawl, html, last_goes_first, never_content, never_waits, rests};
+use opilio_stories::{at_once, crawl, html, last_goes_first, never_content, never_waits, pauses};
 use opilio_test_web::Reply;
 
 use crate::many::{A, B, hosts, in_order, ms};
@@ -23,9 +23,9 @@ async fn a_politeness_delay_applies_only_to_the_hosts_of_its_override() {
         .run()
         .await
         .finished();
-    let rests = rests(&web, |seen| seen.host == A);
-    assert_eq!(rests.len(), 6);
-    assert!(rests.iter().all(|rest| *rest >= ms(100)), "{rests:?}");
+    let pauses = pauses(&web, |seen| seen.host == A);
+    assert_eq!(pauses.len(), 6);
+    assert!(pauses.iter().all(|pause| *pause >= ms(100)), "{pauses:?}");
     let hosts: Vec<_> = web
         .requests()
         .iter()
@@ -59,9 +59,12 @@ async fn crawl_delays_are_obeyed_up_to_crawl_delay_max() {
         .await
         .finished();
     for (host, delay) in [(A, ms(60)), (B, ms(120))] {
-        let rests = rests(&web, |seen| seen.host == host);
-        assert_eq!(rests.len(), 4);
-        assert!(rests.iter().all(|rest| *rest >= delay), "{host}: {rests:?}");
+        let pauses = pauses(&web, |seen| seen.host == host);
+        assert_eq!(pauses.len(), 4);
+        assert!(
+            pauses.iter().all(|pause| *pause >= delay),
+            "{host}: {pauses:?}"
+        );
     }
 }
 
@@ -81,9 +84,9 @@ async fn retry_after_applies_to_the_whole_host_and_across_a_stop() {
     assert_eq!(in_order(&web).len(), 2, "no request follows the refusal");
     let result = story.run().await.finished();
     assert_eq!(result.sole(&web.url(A, "/1.html")).status, 200);
-    let rests = rests(&web, |seen| seen.target != "/robots.txt");
-    assert!(rests[1] >= Duration::from_secs(1), "{rests:?}");
-    assert_eq!(rests.len(), 4);
+    let pauses = pauses(&web, |seen| seen.target != "/robots.txt");
+    assert!(pauses[1] >= Duration::from_secs(1), "{pauses:?}");
+    assert_eq!(pauses.len(), 4);
 }
 
 /// Every request to the failing host takes until the response timeout.
@@ -156,9 +159,9 @@ async fn no_plugin_shortens_the_politeness_delay() {
             in_order(&web).len() >= 12
         })
         .await;
-    let rests = rests(&web, |_| true);
-    assert!(rests.len() >= 11, "{rests:?}");
-    assert!(rests.iter().all(|rest| *rest >= ms(80)), "{rests:?}");
+    let pauses = pauses(&web, |_| true);
+    assert!(pauses.len() >= 11, "{pauses:?}");
+    assert!(pauses.iter().all(|pause| *pause >= ms(80)), "{pauses:?}");
 }
 
 #[tokio::test]
@@ -176,8 +179,8 @@ async fn retries_of_a_filter_are_polite_and_limited() {
     );
     let story = seeds.iter().fold(story, |story, seed| story.seed(seed));
     let result = story.run().await.finished();
-    let rests = rests(&web, |_| true);
-    assert!(rests.iter().all(|rest| *rest >= ms(80)), "{rests:?}");
+    let pauses = pauses(&web, |_| true);
+    assert!(pauses.iter().all(|pause| *pause >= ms(80)), "{pauses:?}");
     // In log, frontier and archive, the URIs and robots.txt have failed, and the last responses are archived.
     let known = &result.summary.progress.statistics;
     assert_eq!(known.failed, 4, "{known:?}");

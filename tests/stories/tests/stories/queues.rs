@@ -1,6 +1,6 @@
 //! Queues: delays and overlap of fetches within queues and server groups.
 
-use opilio_stories::{at_once, crawl, html, rests};
+use opilio_stories::{at_once, crawl, html, pauses};
 use opilio_test_web::Gate;
 
 use crate::many::{A, B, C, hosts, ms};
@@ -26,13 +26,13 @@ async fn hosts_in_one_queue_share_its_delay_and_never_overlap() {
         .run()
         .await
         .finished();
-    let rests = rests(&web, |_| true);
+    let pauses = pauses(&web, |_| true);
     assert_eq!(
-        rests.len(),
+        pauses.len(),
         11,
         "robots.txt, the front page and four pages of each"
     );
-    assert!(rests.iter().all(|rest| *rest >= ms(40)), "{rests:?}");
+    assert!(pauses.iter().all(|pause| *pause >= ms(40)), "{pauses:?}");
 }
 
 #[tokio::test]
@@ -102,13 +102,13 @@ async fn check_group(group: &str) {
         .run()
         .await
         .finished();
-    let rests = rests(&web, |seen| seen.host != C);
+    let pauses = pauses(&web, |seen| seen.host != C);
     assert_eq!(
-        rests.len(),
+        pauses.len(),
         9,
         "robots.txt, the front page and three pages of each"
     );
-    assert!(rests.iter().all(|rest| *rest >= ms(40)), "{rests:?}");
+    assert!(pauses.iter().all(|pause| *pause >= ms(40)), "{pauses:?}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use opilio_stories::{FinishedCrawl, Rogue, RogueStep, Rogues, crawl, html, lines, rests, site};
+use opilio_stories::{FinishedCrawl, Rogue, RogueStep, Rogues, crawl, html, lines, pauses, site};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B};
@@ -349,10 +349,12 @@ async fn a_redirected_robots_txt_obeys_the_politeness_delay_of_its_target() {
         .await
         .finished();
     assert_eq!(result.sole(&web.url(A, "/private/")).status, -9998);
-    let rests = rests(&web, |seen| seen.host == B);
-    assert_eq!(rests.len(), 6);
+    let pauses = pauses(&web, |seen| seen.host == B);
+    assert_eq!(pauses.len(), 6);
     assert!(
-        rests.iter().all(|rest| *rest >= Duration::from_millis(100)),
-        "{rests:?}"
+        pauses
+            .iter()
+            .all(|pause| *pause >= Duration::from_millis(100)),
+        "{pauses:?}"
     );
 }

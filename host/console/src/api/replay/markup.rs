@@ -46,7 +46,7 @@ struct Page<'a, 'b> {
 }
 
 /// The rewritten form of an attribute.
-enum Written<'a> {
+enum RewrittenAttribute<'a> {
     As(Cow<'a, str>),
     /// Under another name.
     Renamed(&'static str),
@@ -163,9 +163,9 @@ impl Page<'_, '_> {
         self.written.push_str(&name);
         for (key, value) in &attributes {
             let (key, value) = match self.attribute(&name, key, value) {
-                Written::As(value) => (key.as_ref(), value),
-                Written::Renamed(key) => (key, value.clone()),
-                Written::Dropped => continue,
+                RewrittenAttribute::As(value) => (key.as_ref(), value),
+                RewrittenAttribute::Renamed(key) => (key, value.clone()),
+                RewrittenAttribute::Dropped => continue,
             };
             self.written
                 .push_str(&format!(" {key}=\"{}\"", escaped(&value)));
@@ -183,32 +183,36 @@ impl Page<'_, '_> {
         }
     }
 
-    fn attribute<'v>(&mut self, tag: &str, name: &str, value: &'v str) -> Written<'v> {
+    fn attribute<'v>(&mut self, tag: &str, name: &str, value: &'v str) -> RewrittenAttribute<'v> {
         let part = |page: &mut Self| match page.parts.data(&page.base, value) {
-            Some(data) => Written::As(data.into()),
-            None => Written::Dropped,
+            Some(data) => RewrittenAttribute::As(data.into()),
+            None => RewrittenAttribute::Dropped,
         };
         // Other characters are not allowed, because a name that ends the tag would inject markup.
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
         if name.starts_with("on") || !name.chars().all(is_name) {
-            return Written::Dropped;
+            return RewrittenAttribute::Dropped;
         }
         match (tag, name) {
-            (_, "style") => Written::As(style_sheet::rewrite(value, &self.base, self.parts).into()),
+            (_, "style") => {
+                RewrittenAttribute::As(style_sheet::rewrite(value, &self.base, self.parts).into())
+            }
             ("img" | "input" | "audio" | "video" | "source" | "track", "src")
             | ("image" | "feimage", "href" | "xlink:href")
             | ("link", "href")
             | (_, "poster" | "background") => part(self),
-            (_, "href" | "xlink:href") if value.starts_with('#') => Written::As(value.into()),
-            ("a" | "area", "href") => Written::Renamed("data-href"),
+            (_, "href" | "xlink:href") if value.starts_with('#') => {
+                RewrittenAttribute::As(value.into())
+            }
+            ("a" | "area", "href") => RewrittenAttribute::Renamed("data-href"),
             (
                 _,
                 "href" | "xlink:href" | "src" | "srcset" | "srcdoc" | "imagesrcset" | "data"
                 | "data-href" | "code" | "codebase" | "archive" | "classid" | "action"
                 | "formaction" | "ping" | "manifest" | "target" | "integrity" | "crossorigin"
                 | "nonce" | "loading",
-            ) => Written::Dropped,
-            _ => Written::As(value.into()),
+            ) => RewrittenAttribute::Dropped,
+            _ => RewrittenAttribute::As(value.into()),
         }
     }
 
