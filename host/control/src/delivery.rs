@@ -181,7 +181,7 @@ impl LockedJob {
         let state = self.job.state();
         let mut report = |finding: Inconsistency| {
             let (fault, key) = (finding.fault, finding.key);
-            let mut problem = format!("{key} {}", fault.what());
+            let mut problem = format!("{key} {}", fault.description());
             if finding.is_repaired {
                 problem.push_str(&format!("; repaired: {}", fault.remedy()));
             }

@@ -302,7 +302,7 @@ impl Verifying<'_> {
             false => Frontier::check(&state, &config, &mut found),
         }?;
         for finding in findings {
-            let what = finding.fault.what();
+            let what = finding.fault.description();
             self.report_discrepancy(
                 DiscrepancyKind::Frontier,
                 finding.key,

@@ -116,7 +116,7 @@ pub fn raise(
     now: Timestamp,
 ) -> Result<(), opilio_frontier::FrontierError> {
     let waits = |record: UriRecord| {
-        matches!(record.place, UriState::Queued { .. }) && record.precedence > rank
+        matches!(record.state, UriState::Queued { .. }) && record.precedence > rank
     };
     if frontier.record(uri)?.is_some_and(waits) {
         // A URI that is being fetched keeps its value, which has no further effect.

@@ -10,7 +10,7 @@ use clap::Args;
 use jiff::Timestamp;
 use opilio_console::{
     Folder, JobOverview, JobsFolderError, NewJob, Orders, PROCESS_LOG, begin, is_awaited,
-    is_starting, is_supervised, last_output,
+    is_starting, is_supervised, job_overviews, last_output,
 };
 use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{CrawlError, JobPart, JobState, ProcessEndKind, ProcessRecord};
