@@ -1,4 +1,5 @@
-//! `process.json` in a job's directory: the state of the job's last process, for programs that list many jobs without opening them.
+//! `process.json` in a job's directory: the state of the job's last process, for programs that list many jobs without opening
+//! them.
 //!
 //! The file is written when a process begins, at growing intervals of up to half a minute, and when the process ends. A killed
 //! process leaves it without an end, which marks the crash.
