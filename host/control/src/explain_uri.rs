@@ -226,7 +226,7 @@ fn scope(pipeline: &Pipeline, is_known: bool) -> (Vec<FilterAnswer>, bool) {
 /// up.
 fn pre_fetch(pipeline: &Pipeline) -> (Vec<FilterAnswer>, bool) {
     if pipeline.is_prerequisite() {
-        let pass = |staged| not_asked(staged, "prerequisites are fetched unasked");
+        let pass = |staged| not_asked(staged, "filters are not called for prerequisites");
         return (pipeline.stacks.pre_fetch.iter().map(pass).collect(), true);
     }
     answers(&pipeline.stacks.pre_fetch, |heard| {

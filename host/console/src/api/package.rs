@@ -98,7 +98,7 @@ pub(crate) async fn pack(
 async fn carry_out(daemon: Arc<Daemon>, job: String, mut command: Command) {
     let problem = match command.output().await {
         Ok(Output { status, .. }) if status.success() => None,
-        Ok(Output { stderr, status, .. }) => Some(last_words(&stderr, &status.to_string())),
+        Ok(Output { stderr, status, .. }) => Some(last_line(&stderr, &status.to_string())),
         Err(problem) => Some(format!("cannot start opilio package: {problem}")),
     };
     match &problem {
@@ -109,7 +109,7 @@ async fn carry_out(daemon: Arc<Daemon>, job: String, mut command: Command) {
 }
 
 /// Returns the last line of a failed process's output.
-fn last_words(stderr: &[u8], status: &str) -> String {
+fn last_line(stderr: &[u8], status: &str) -> String {
     let text = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(WORDS_BYTES_MAX)..]);
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     match last {

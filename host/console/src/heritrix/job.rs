@@ -305,7 +305,7 @@ impl Daemon {
         self: Arc<Self>,
         case: HeritrixJob,
         caller: Caller,
-        went_back: bool,
+        was_reset: bool,
     ) -> Result<(), Problem> {
         match case.stage() {
             Stage::Unbuilt | Stage::Ready => {}
@@ -313,7 +313,7 @@ impl Daemon {
                 return Err(Problem::conflict(format!("the job is already {state}")));
             }
             // A restored job continues from its checkpoint, so it is not a job that has already ended.
-            Stage::Finished(_) if went_back => {}
+            Stage::Finished(_) if was_reset => {}
             Stage::Finished(_) => {
                 return Err(Problem::conflict(
                     "the job has ended; tear it down and launch it to resume it, or copy it to start anew",
