@@ -46,7 +46,7 @@ pub struct UriRecord {
     /// Time at which it was first scheduled.
     #[serde(with = "instant::serialised")]
     pub discovered: Timestamp,
-    /// Whether it is queued, with the time from which it may be fetched, or why it is not.
+    /// Its place in the crawl: queued with the time from which it may be fetched, or the reason for which it is not queued.
     pub state: UriState,
     /// Result of its last completed visit.
     pub last_outcome: LastOutcome,
@@ -180,7 +180,7 @@ pub(crate) fn is_free(uri: &str) -> bool {
 /// Key of a canonical form, see [`crate::keys::canonical`].
 pub(crate) type CanonicalKey = [u8; 16];
 
-/// Whether a URI is queued, and why not otherwise.
+/// Queued URIs, and the reasons for which other URIs are not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UriState {
     /// In its queue: among the ready URIs, or among those that wait until `due`. A URI in process stays where it was until it is
