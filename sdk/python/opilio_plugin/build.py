@@ -156,7 +156,7 @@ def _put_into_snapshot(tool: Path, kinds: list[str], packed: bytes, modules: lis
     size = 1 << max(16, len(packed).bit_length())
     sdk = [*sorted(PACKAGE.glob("*.py")), *sorted((PACKAGE / "wit").glob("*.wit"))]
     digests = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sdk]
-    toolchain = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
+    toolchain = subprocess.run([tool, "--version"], env=environment_of_tool(), capture_output=True, text=True).stdout
     main = _OF_SNAPSHOT.format(modules=modules, size=size)
     snapshot = cached(
         [toolchain, main, *kinds, *digests],
@@ -187,13 +187,20 @@ def _componentize(tool: Path, kinds: list[str], main: str, parts: list[Path], ve
         run = subprocess.run(
             [*command, "-p", staged, "-o", component],
             cwd=made,
-            # Hashes of texts must be the same in all builds.
-            env={**os.environ, "PYTHONHASHSEED": "0"},
+            env=environment_of_tool(),
             stdout=sys.stderr,
         )
         if run.returncode:
             raise ProjectFault("componentize-py failed")
         shutil.copyfile(component, out)
+
+
+def environment_of_tool() -> dict[str, str]:
+    """Returns the environment in which the toolchain runs."""
+    # The toolchain is a Python program in another folder. A module in the author's PYTHONPATH could replace a module that it imports.
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    # Hashes of texts must be the same in all builds.
+    return {**kept, "PYTHONHASHSEED": "0"}
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -8,8 +8,9 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
-from opilio_plugin.build import MissingTool, Project, build, componentize_py
+from opilio_plugin.build import MissingTool, Project, build, componentize_py, environment_of_tool
 from opilio_plugin.testing import check_cases
 
 OPILIO = os.environ.get("OPILIO", str(Path(__file__).resolve().parents[3] / "target/debug/opilio"))
@@ -107,8 +108,6 @@ class Projects(unittest.TestCase):
         self.check({**facts, "plugin.py": unfinished}, "TypeError: X has no extract")
 
     def test_a_tool_that_is_missing_is_said_with_the_command_that_gets_it(self):
-        from unittest import mock
-
         nowhere = mock.patch("pathlib.Path.is_file", return_value=False), mock.patch("shutil.which", return_value=None)
         with nowhere[0], nowhere[1], mock.patch.dict(os.environ):
             os.environ.pop("OPILIO_TOOLCHAINS", None)
@@ -119,6 +118,15 @@ class Projects(unittest.TestCase):
             os.environ["OPILIO_TOOLCHAINS"] = "/tools of all"
             with self.assertRaisesRegex(MissingTool, "venv '/tools of all/python' && '/tools of all/python'/bin/pip install"):
                 componentize_py(Path("."))
+
+    def test_modules_in_the_pythonpath_do_not_reach_the_toolchain(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, PYTHONPATH=folder):
+            (Path(folder) / "types.py").write_text("raise ImportError('a module of the author')\n")
+            command = [componentize_py(GUESTS), "--version"]
+            run = subprocess.run(command, env=environment_of_tool(), capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            disturbed = subprocess.run(command, env=os.environ, capture_output=True, text=True)
+            self.assertIn("a module of the author", disturbed.stderr)
 
 
 if __name__ == "__main__":
