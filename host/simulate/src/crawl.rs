@@ -214,6 +214,18 @@ impl SimulatedCrawl {
         Ok(self.state().frontier.record(uri)?)
     }
 
+    /// Returns the report on a queue; `None` if there is no such queue.
+    ///
+    /// # Errors
+    /// Returned if the store fails.
+    pub fn queue(
+        &self,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Option<opilio_frontier::QueueReport>, SimulationError> {
+        Ok(self.state().frontier.queue(name, now)?)
+    }
+
     /// Returns the number of plugin calls that failed, and the message of the first.
     pub fn faults(&self) -> (u64, Option<String>) {
         let state = self.state();

@@ -32,7 +32,7 @@ pub struct CandidateRanks {
 /// Effect of the stack's answers on a queue's rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankChange {
-    /// The queue keeps its rank, because a plugin failed and no plugin answered.
+    /// The queue keeps its rank: a plugin failed, or its breaker is open, and no other plugin gave a rank.
     Keep,
     /// The queue gets this rank. `None`: no plugin answered, so its settings decide.
     Set(Option<u8>),
@@ -90,18 +90,18 @@ pub fn rank_queue(
         base: report.settings.precedence,
         now,
     };
+    let mut change = RankChange::Set(None);
     let mut failures = Vec::new();
     for staged in stack {
         match staged.rank_queue(&queue) {
             Ok(Some(rank)) => return (RankChange::Set(Some(rank)), failures),
             Ok(None) => {}
-            Err(unanswered) => failures.extend(unanswered.failure()),
+            Err(unanswered) => {
+                change = RankChange::Keep;
+                failures.extend(unanswered.failure());
+            }
         }
     }
-    let change = match failures.is_empty() {
-        true => RankChange::Set(None),
-        false => RankChange::Keep,
-    };
     (change, failures)
 }
 

@@ -124,7 +124,30 @@ pub fn never_changes() -> Vec<u8> {
 /// A precedence plugin that ranks the last link of a page first, and queues in reverse alphabetical order of the first letter of
 /// their host (`X` in `X.localhost`).
 pub fn last_goes_first() -> Vec<u8> {
-    let links = r"
+    let rank =
+        "(i32.or (i32.const 1) (i32.shl (i32.sub (local.get 3) (local.get $i)) (i32.const 8)))";
+    precedence_of_queues(rank, "").build()
+}
+
+/// A precedence plugin that ranks queues as [`last_goes_first`] does, and no links.
+pub fn ranks_queues() -> Vec<u8> {
+    precedence_of_queues(NO_RANK, "").build()
+}
+
+/// The same, but it traps if it is called for a queue in which more than one URI waits.
+pub fn ranks_short_queues() -> Vec<u8> {
+    let check = "(if (i64.gt_u (call $queued (local.get 0)) (i64.const 1)) (then (unreachable)))";
+    precedence_of_queues(NO_RANK, check).build()
+}
+
+/// An answer without a rank.
+const NO_RANK: &str = "(i32.const 0)";
+
+/// A precedence plugin for queues. `rank` is the answer for link `$i` of the links, whose number is in local 3; `check` is run
+/// before a queue is ranked.
+fn precedence_of_queues(rank: &str, check: &str) -> Guest {
+    let links = format!(
+        r"
         (local $list i32) (local $i i32)
         (local.set $list (call $realloc (i32.const 0) (i32.const 0) (i32.const 8)
             (i32.add (i32.const 8) (i32.shl (local.get 3) (i32.const 1)))))
@@ -134,26 +157,30 @@ pub fn last_goes_first() -> Vec<u8> {
             (br_if $done (i32.ge_u (local.get $i) (local.get 3)))
             (i32.store16 offset=8
                 (i32.add (local.get $list) (i32.shl (local.get $i) (i32.const 1)))
-                (i32.or (i32.const 1)
-                    (i32.shl (i32.sub (local.get 3) (local.get $i)) (i32.const 8))))
+                {rank})
             (local.set $i (i32.add (local.get $i) (i32.const 1)))
             (br $next)))
-        (local.get $list)";
+        (local.get $list)"
+    );
     // The letter is the eleventh character of `localhost,X,`.
-    let queue = r"
+    let queue = format!(
+        r"
         (local $name i32)
+        {check}
         (local.set $name (call $realloc (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 8)))
         (call $queue-name (local.get 0) (local.get $name))
         (i32.store16 (local.get $name) (i32.or (i32.const 1) (i32.shl
             (i32.sub (i32.const 0x7b) (i32.load8_u offset=10 (i32.load (local.get $name))))
             (i32.const 8))))
-        (local.get $name)";
+        (local.get $name)"
+    );
     Guest {
         imports: r#"(import "opilio:plugin/documents@0.3.0" "[method]queue.name"
-            (func $queue-name (param i32 i32)))"#,
-        ..Guest::precedence(links, queue)
+                (func $queue-name (param i32 i32)))
+            (import "opilio:plugin/documents@0.3.0" "[method]queue.queued"
+                (func $queued (param i32) (result i64)))"#,
+        ..Guest::precedence(&links, &queue)
     }
-    .build()
 }
 
 /// A wait evaluator that requests the next visit at once.

@@ -30,7 +30,8 @@ pub use crawl_log::{LoggedUri, lines};
 pub use guests::{
     Misdeed, asks_for_the_network, change_evaluator, counter, extractor, html_extractor, keeper,
     last_goes_first, never_changes, never_content, never_waits, observer, page_behavior,
-    precedence, refuser, restless_behavior, scope_filter, stripper, wait_evaluator,
+    precedence, ranks_queues, ranks_short_queues, refuser, restless_behavior, scope_filter,
+    stripper, wait_evaluator,
 };
 pub use raw::{Exchanged, Raw, raw};
 pub use rogue::{Certificate, ReceivedRequest, Rogue, RogueStep, Rogues};

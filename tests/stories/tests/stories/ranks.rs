@@ -1,6 +1,8 @@
 //! Precedence plugins: the order of a page's links, and of queues.
 
-use opilio_stories::{Misdeed, crawl, html, last_goes_first, precedence, site};
+use jiff::Timestamp;
+use opilio_frontier::{Frontier, FrontierConfig};
+use opilio_stories::{Misdeed, crawl, html, last_goes_first, precedence, ranks_short_queues, site};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B, hosts, in_order};
@@ -94,4 +96,28 @@ async fn a_plugin_ranks_queues() {
         .filter(|host| *host == A)
         .collect();
     assert!(before.len() <= 2, "{order:?}");
+}
+
+/// Queues are ranked when they are new, and after each 20 visits. Here the plugin fails after the first 20, and its breaker leaves
+/// it out after the next 20.
+#[tokio::test]
+async fn a_queue_keeps_its_rank_while_its_plugin_fails_or_is_left_out() {
+    let web = hosts(&[A], 50, &html("a page")).serve().await;
+    let result = crawl()
+        .plugin("short", &ranks_short_queues())
+        .profile("workers = 1\nstacks.precedence = ['short']")
+        .profile("plugins.short.breaker = { faults = 1, calls = 1, skip-for = '1h' }")
+        .seed(web.url(A, "/"))
+        .run()
+        .await
+        .finished();
+    let errors = result.log_file("runtime-errors.log");
+    assert_eq!(errors.matches(" short trap ").count(), 1, "{errors}");
+    let state = result.job().join("state");
+    let frontier = Frontier::open(&state, FrontierConfig::default()).unwrap();
+    let queues = frontier.queues(None, 10, Timestamp::now()).unwrap();
+    let of_host = queues
+        .iter()
+        .find(|queue| queue.queue.starts_with("localhost,a,"));
+    assert_eq!(of_host.unwrap().precedence, b'{' - b'a');
 }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_frontier::{Next, UriRecord};
+use opilio_frontier::{Next, QueueReport, UriRecord};
 use opilio_profile::{Profile, ProfileContext};
 use opilio_simulate::{EndKind, ServerAnswer, SimulatedCrawl, VisitStart};
-use opilio_stories::{LoggedUri, component_cache, crawl, lines, site};
+use opilio_stories::{
+    LoggedUri, Misdeed, component_cache, crawl, lines, ranks_queues, scope_filter, site,
+};
 use opilio_test_web::Reply;
 use opilio_uri::Uri;
 
@@ -42,6 +44,13 @@ robots = { policy = "custom", text = "User-agent: *\nDisallow: /closed/mine/no\n
 [[override]]
 match.regex = "/named/"
 robots = { policy = "first-named", agents = ["friendly"] }
+[[override]]
+match.regex = "/favoured/"
+robots = { policy = "most-favoured", agents = ["friendly"] }
+# The plugin fails for each link to this target.
+[[override]]
+match.regex = "/unjudged"
+stacks.scope = { before = { prerequisite = ["fails"] } }
 [revisit]
 default-wait = "40ms"
 min-wait = "10ms"
@@ -58,7 +67,8 @@ fn reply(target: &str, visit: usize, if_none_match: Option<&str>) -> Reply {
     match target {
         "/robots.txt" => Reply::ok(
             "text/plain",
-            "User-agent: *\nDisallow: /closed\nDisallow: /named\n\nUser-agent: friendly\nDisallow: /named/no\n"
+            "User-agent: *\nDisallow: /closed\nDisallow: /named\nDisallow: /favoured/friend\nDisallow: /favoured/no\n\n\
+             User-agent: friendly\nDisallow: /named/no\nDisallow: /favoured/everyone\nDisallow: /favoured/no\n"
                 .to_owned(),
         ),
         "/" => page(&format!(
@@ -67,8 +77,10 @@ fn reply(target: &str, visit: usize, if_none_match: Option<&str>) -> Reply {
              <a href='/gone'>9</a> <a href='/film'>10</a> <a href='/draft/1'>11</a> <a href='http://elsewhere.example/'>12</a> \
              <img src='/picture.png'> <a href='/missing'>13</a> <a href='/special/yes'>14</a> <a href='/special/no'>15</a> \
              <a href='/closed/mine/yes'>16</a> <a href='/closed/mine/no'>17</a> <a href='/named/yes'>18</a> \
-             <a href='/named/no'>19</a>"
+             <a href='/named/no'>19</a> <a href='/favoured/friend'>20</a> <a href='/favoured/everyone'>21</a> \
+             <a href='/favoured/no'>22</a> <a href='/leads'>23</a>"
         )),
+        "/leads" => page("always the same <a href='/unjudged'>x</a>"),
         "/same" => page("always the same <a href='/'>home</a>"),
         "/tagged" if if_none_match == Some("\"v1\"") => Reply::status(304).with("etag", "\"v1\""),
         "/tagged" => page("tagged").with("etag", "\"v1\""),
@@ -82,7 +94,8 @@ fn reply(target: &str, visit: usize, if_none_match: Option<&str>) -> Reply {
         "/broken" => Reply::status(503),
         "/gone" => Reply::html("<title>Page not found | Story</title><a href='/from-gone'>x</a>"),
         "/film" => Reply::ok("video/mp4", vec![0; 3000]),
-        "/special/yes" | "/closed/mine/yes" | "/named/yes" => page("allowed"),
+        "/special/yes" | "/closed/mine/yes" | "/named/yes" | "/favoured/friend"
+        | "/favoured/everyone" => page("allowed"),
         "/picture.png" => Reply::ok("image/png", vec![7; 300]),
         _ => Reply::status(404),
     }
@@ -143,9 +156,12 @@ async fn a_simulated_crawl_has_the_same_visits_as_a_real_one() {
         .await;
     let seed = web.url(WWW, "/");
     let story = crawl()
+        .plugin("queues", &ranks_queues())
+        .plugin("fails", &scope_filter(Misdeed::Traps))
+        .profile("plugins.fails.breaker = { faults = 100000, calls = 100000 }")
         .profile(PROFILE)
         .profile("stacks.pre-fetch = ['no-drafts']\nstacks.mid-fetch = ['no-films']")
-        .profile("stacks.precedence = ['links-first']\nstacks.post-fetch = []\nstacks.pre-extract = ['soft-404']")
+        .profile("stacks.precedence = ['links-first', 'queues']\nstacks.post-fetch = []\nstacks.pre-extract = ['soft-404']")
         .profile("[plugins.soft-404]\ncomponent = 'builtin:soft-404'\nsettings = { then = 'reject' }")
         .seed(&seed);
     let enough = || {
@@ -154,7 +170,7 @@ async fn a_simulated_crawl_has_the_same_visits_as_a_real_one() {
             let uri = web.url(WWW, target);
             log.iter().filter(|line| line.uri == uri).count()
         };
-        let often = ["/", "/same", "/tagged", "/unarchived"];
+        let often = ["/", "/same", "/tagged", "/unarchived", "/leads"];
         often.iter().all(|target| count(target) >= 3)
             && [
                 "/shaky",
@@ -169,6 +185,9 @@ async fn a_simulated_crawl_has_the_same_visits_as_a_real_one() {
                 "/closed/mine/no",
                 "/named/yes",
                 "/named/no",
+                "/favoured/friend",
+                "/favoured/everyone",
+                "/favoured/no",
             ]
             .iter()
             .all(|target| count(target) >= 1)
@@ -193,6 +212,17 @@ async fn a_simulated_crawl_has_the_same_visits_as_a_real_one() {
     assert_eq!(by_target.map(status), [Some(200); 3]);
     let by_target = ["/special/no", "/closed/mine/no", "/named/no"];
     assert_eq!(by_target.map(status), [None, Some(-9998), Some(-9998)]);
+    let by_target = ["/favoured/friend", "/favoured/everyone", "/favoured/no"];
+    assert_eq!(by_target.map(status), [Some(200), Some(200), Some(-9998)]);
+    // Unchanged pages are extracted again as long as links of them are unjudged.
+    let leads = &real[&web.url(WWW, "/leads")];
+    let is_unjudged = |visit: &DriverVisit| {
+        visit
+            .annotations
+            .contains(&"scope-fault:fails:1".to_owned())
+    };
+    assert!(leads.iter().all(is_unjudged), "{leads:#?}");
+    assert_eq!(status("/unjudged"), None);
 
     let given = ProfileContext {
         builtins: opilio_crawl::builtin_plugins(),
@@ -205,7 +235,7 @@ async fn a_simulated_crawl_has_the_same_visits_as_a_real_one() {
     let (profile, of_simulation) = (parse(), parse());
     let most = real.values().map(Vec::len).max().unwrap();
     let prefix = opilio_uri::implied_surt_prefix(&seed).unwrap();
-    let (simulated, records) = opilio_stacks::on_plugin_thread("simulation", || {
+    let (simulated, records, queue) = opilio_stacks::on_plugin_thread("simulation", || {
         simulate(of_simulation, &seed, &prefix, most)
     })
     .unwrap();
@@ -248,6 +278,10 @@ async fn a_simulated_crawl_has_the_same_visits_as_a_real_one() {
         "/closed/mine/no",
         "/named/yes",
         "/named/no",
+        "/favoured/friend",
+        "/favoured/everyone",
+        "/favoured/no",
+        "/leads",
     ];
     for target in same {
         let uri = Uri::parse(&web.url(WWW, target)).unwrap();
@@ -259,10 +293,14 @@ async fn a_simulated_crawl_has_the_same_visits_as_a_real_one() {
             "{uri}"
         );
     }
+    let queues = frontier.queues(None, 10, Timestamp::now()).unwrap();
+    let of_site = queues.iter().find(|report| report.queue == queue.queue);
+    assert_eq!(of_site.unwrap().precedence, queue.precedence);
+    assert_eq!(queue.precedence, b'{' - b's');
 }
 
-/// Simulates until the seed was visited more than `most` + 3 times, nothing is left, or 120 seconds have passed. Returns the visits
-/// and the records.
+/// Simulates until the seed was visited more than `most` + 3 times, nothing is left, or 120 seconds have passed. Returns the visits,
+/// the records, and the report on the seed's queue.
 fn simulate(
     profile: Profile,
     seed: &str,
@@ -271,6 +309,7 @@ fn simulate(
 ) -> (
     BTreeMap<String, Vec<DriverVisit>>,
     BTreeMap<String, UriRecord>,
+    QueueReport,
 ) {
     let folder = tempfile::tempdir().unwrap();
     let mut now = Timestamp::from_second(1_800_000_000).unwrap();
@@ -280,6 +319,8 @@ fn simulate(
     crawl.seed(vec![Uri::parse(seed).unwrap()], now).unwrap();
     let mut visits: BTreeMap<String, Vec<DriverVisit>> = BTreeMap::new();
     let mut requests: BTreeMap<String, usize> = BTreeMap::new();
+    let mut queue = String::new();
+    let leads = Uri::parse(seed).unwrap().join("/leads").unwrap();
     let end = now + Duration::from_secs(120);
     while now < end {
         let issue = match crawl.next(now).unwrap() {
@@ -290,6 +331,7 @@ fn simulate(
             }
             Next::InProcess | Next::Empty => break,
         };
+        queue.clone_from(&issue.queue);
         let (uri, hops) = (issue.uri.clone(), issue.record.hop_path.as_str().to_owned());
         let done = match crawl.begin(*issue, now).unwrap() {
             VisitStart::Ended(done) => *done,
@@ -321,11 +363,17 @@ fn simulate(
             break;
         }
     }
-    assert_eq!(crawl.faults().0, 0, "{:?}", crawl.faults());
+    let (faults, first) = crawl.faults();
+    assert_eq!(
+        Some(faults),
+        visits.get(leads.as_str()).map(|visits| visits.len() as u64),
+        "{first:?}"
+    );
+    let queue = crawl.queue(&queue, now).unwrap().unwrap();
     let records = visits.keys().filter_map(|uri| {
         let record = crawl.record(&Uri::parse(uri).ok()?).ok()??;
         Some((uri.clone(), record))
     });
     let records = records.collect();
-    (visits, records)
+    (visits, records, queue)
 }
