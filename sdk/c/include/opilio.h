@@ -229,7 +229,7 @@ typedef struct opilio_extraction opilio_extraction;
 typedef opilio_plugin_types_link_t opilio_link_record;
 typedef opilio_plugin_types_fragment_t opilio_fragment_record;
 
-// Adds a link. Set a base or details on the returned record before you add the next link.
+// Adds a link with copies of the texts. Set a base or details on the returned record before you add the next link.
 opilio_link_record *opilio_link(opilio_extraction *out, opilio_text uri, opilio_hop hop, opilio_text context);
 // Adds a fragment: a span of the document's bytes, a span of its text, or a text of its own.
 opilio_fragment_record *opilio_fragment_bytes_at(opilio_extraction *out, const char *media_type, uint64_t offset, uint64_t length,
