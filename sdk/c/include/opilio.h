@@ -1,8 +1,8 @@
 // The SDK for Opilio plugins in C. A plugin is a table of functions and a line OPILIO_EXPORT. README.md has a complete example.
 //
 // Texts and bytes are slices, not terminated by a zero byte. Arguments and results of these functions are valid for the whole
-// call, and nothing needs to be freed: each call has its own memory, which the host discards. The result of `configure` is made
-// before all calls and is the same in each.
+// call, and nothing needs to be freed: each call has its own memory, which the host discards. `configure` runs once, before all
+// calls. Each call finds its result unchanged.
 #ifndef OPILIO_H
 #define OPILIO_H
 
@@ -39,7 +39,7 @@ bool opilio_is(opilio_text text, const char *other);
 bool opilio_contains(opilio_text text, opilio_text part);
 // Formats a text as printf does.
 opilio_text opilio_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Returns zeroed memory. If there is none left, the call ends with the error "out of memory".
+// Returns zeroed memory. If the memory is exhausted, the call ends with the error "out of memory".
 void *opilio_memory(size_t size);
 
 // ---- log and counters
@@ -48,7 +48,7 @@ typedef enum { OPILIO_DEBUG, OPILIO_INFO, OPILIO_WARN, OPILIO_ERROR } opilio_lev
 
 // Writes a line to the plugin's log.
 void opilio_log(opilio_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Ends the call with an error of this message.
+// Ends the call with a plugin error that has this message.
 void opilio_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 // Adds n to the plugin's counter of this name.
 void opilio_count(const char *name, uint64_t n);
@@ -86,11 +86,11 @@ opilio_text opilio_document_base(opilio_document document);
 int32_t opilio_document_status(opilio_document document);
 // Sets *headers to all headers and returns their number.
 size_t opilio_document_headers(opilio_document document, const opilio_header **headers);
-// Sets *value to the first value of a header. Returns false if there is none.
+// Sets *value to the first value of a header. Returns false if the header is missing.
 bool opilio_document_header(opilio_document document, const char *name, opilio_text *value);
 opilio_text opilio_document_media_type(opilio_document document);
 bool opilio_document_charset(opilio_document document, opilio_text *charset);
-// Sets *context to the place of a fragment. Returns false for a whole document.
+// Sets *context to the position of a fragment, such as `script`. Returns false for a whole document.
 bool opilio_document_fragment(opilio_document document, opilio_text *context);
 uint64_t opilio_document_length(opilio_document document);
 opilio_bytes opilio_document_read(opilio_document document, uint64_t offset, uint32_t length);
@@ -98,7 +98,8 @@ opilio_text opilio_document_text(opilio_document document);
 bool opilio_document_note(opilio_document document, const char *name, opilio_text *value);
 void opilio_document_set_note(opilio_document document, const char *name, opilio_text value);
 void opilio_document_annotate(opilio_document document, opilio_text annotation);
-// Values that the plugin keeps with the URI, and with its site. An empty value removes a kept one.
+// Kept values: values that the plugin keeps with the URI, and with its site, until later visits. An empty value removes the kept
+// one.
 bool opilio_document_attribute(opilio_document document, const char *name, uint32_t *version, opilio_text *value);
 void opilio_document_set_attribute(opilio_document document, const char *name, opilio_text value);
 bool opilio_document_site_value(opilio_document document, const char *name, uint32_t *version, opilio_text *value);
@@ -106,14 +107,14 @@ void opilio_document_set_site_value(opilio_document document, const char *name, 
 
 // ---- candidates
 
-// A URI that may become part of the crawl. Values are copied when a function asks for them.
+// A URI that may become part of the crawl. Its values are copied from the host when a function first reads them.
 typedef struct opilio_candidate opilio_candidate;
 
 opilio_text opilio_candidate_uri(const opilio_candidate *candidate);
 opilio_text opilio_candidate_surt(const opilio_candidate *candidate);
 opilio_text opilio_candidate_hop_path(const opilio_candidate *candidate);
 opilio_text opilio_candidate_context(const opilio_candidate *candidate);
-// Via, its SURT form, source and address are empty if there is no such value.
+// Via, its SURT form, source and address are empty if the candidate has no such value.
 opilio_text opilio_candidate_via(const opilio_candidate *candidate);
 opilio_text opilio_candidate_via_surt(const opilio_candidate *candidate);
 opilio_text opilio_candidate_source(const opilio_candidate *candidate);
@@ -228,7 +229,7 @@ typedef struct opilio_extraction opilio_extraction;
 typedef opilio_plugin_types_link_t opilio_link_record;
 typedef opilio_plugin_types_fragment_t opilio_fragment_record;
 
-// Adds a link. Set a base or details on the returned record before you add the next link.
+// Adds a link with copies of the texts. Set a base or details on the returned record before you add the next link.
 opilio_link_record *opilio_link(opilio_extraction *out, opilio_text uri, opilio_hop hop, opilio_text context);
 // Adds a fragment: a span of the document's bytes, a span of its text, or a text of its own.
 opilio_fragment_record *opilio_fragment_bytes_at(opilio_extraction *out, const char *media_type, uint64_t offset, uint64_t length,
@@ -236,8 +237,11 @@ opilio_fragment_record *opilio_fragment_bytes_at(opilio_extraction *out, const c
 opilio_fragment_record *opilio_fragment_text_at(opilio_extraction *out, const char *media_type, uint64_t offset, uint64_t length,
                                                 opilio_text context);
 opilio_fragment_record *opilio_fragment_text(opilio_extraction *out, const char *media_type, opilio_text text, opilio_text context);
+// Sets the base that the document declares, for this and later extractors: a URI reference.
 void opilio_base(opilio_extraction *out, opilio_text base);
+// Skips the extractors that the profile lists as last resort.
 void opilio_finished_with(opilio_extraction *out);
+// Describes a part that could not be read, for the log. The host still uses the other results.
 void opilio_problem(opilio_extraction *out, opilio_text problem);
 
 typedef enum {
@@ -251,14 +255,17 @@ typedef exports_opilio_plugin_filter_ruling_t opilio_ruling;
 opilio_ruling opilio_accept(opilio_text reason);
 opilio_ruling opilio_reject(opilio_text reason);
 opilio_ruling opilio_pass(void);
+// Only at the stage mid-fetch: the headers show that nothing has changed. The body is not fetched.
 opilio_ruling opilio_unchanged(opilio_text reason);
+// Only at the stage post-fetch: the URI is fetched again after this time in milliseconds.
 opilio_ruling opilio_retry(uint64_t after, opilio_text reason);
 
 typedef struct opilio_spans opilio_spans;
 
 void opilio_span(opilio_spans *out, uint64_t offset, uint64_t length);
-// The stripper declines the document. The content state becomes unknown.
-void opilio_too_large(opilio_spans *out, uint64_t size);
+// These functions decline the document. The host then compares its payload digest with that of the last version. `limit` is the
+// number of bytes that the document exceeds.
+void opilio_too_large(opilio_spans *out, uint64_t limit);
 void opilio_strip_problem(opilio_spans *out, opilio_text problem);
 
 typedef enum { OPILIO_NO_ANSWER, OPILIO_DIFFERS, OPILIO_SAME } opilio_difference;
@@ -270,8 +277,9 @@ typedef struct {
 } opilio_comparison;
 
 typedef struct {
+  // Milliseconds from now until the next visit.
   uint64_t next_visit;
-  // An earlier time at which the host asks again, without a visit. 0: never.
+  // Milliseconds from now until the host calls the evaluator again, without a visit. Shorter than next_visit. 0: no such call.
   uint64_t ask_again;
 } opilio_wait;
 
@@ -292,16 +300,16 @@ typedef struct {
   opilio_text text;
   // Number of elements to click. 0 means 1.
   uint32_t at_most;
-  // Leaves out elements that an earlier action clicked.
+  // Skips elements that an earlier action clicked.
   bool only_new;
 } opilio_click_options;
 
-// These functions add an action to a step. The next step has its result. Times are milliseconds.
+// These functions add an action to a step. The next step gets its result. Times are milliseconds.
 void opilio_scroll_to_top(opilio_step_plan *out);
 void opilio_scroll_to_bottom(opilio_step_plan *out);
-// CSS pixels from the beginning of the page.
+// Scrolls to this distance from the top of the page, in CSS pixels.
 void opilio_scroll_to(opilio_step_plan *out, uint32_t pixels);
-// CSS pixels further; negative: back.
+// Scrolls down by this number of CSS pixels; up if it is negative.
 void opilio_scroll_by(opilio_step_plan *out, int32_t pixels);
 void opilio_scroll_to_element(opilio_step_plan *out, opilio_text selector);
 // Clicks visible elements, in document order.
@@ -363,7 +371,7 @@ typedef struct {
   void (*step)(const void *plugin, opilio_page page, opilio_visit visit, opilio_bytes memory, opilio_step_plan *out);
 } opilio_plugin;
 
-// Exports the plugins of the component: OPILIO_EXPORT(&one, &another). Write it once in a component.
+// Exports the plugins of the component: OPILIO_EXPORT(&one, &another). Use it once in a component.
 extern const opilio_plugin *const opilio_plugins[];
 extern const size_t opilio_plugins_length;
 #define OPILIO_EXPORT(...)                                       \

@@ -1,5 +1,5 @@
 // Native tests of plugins. Compile the plugin with the SDK's src/ and testing/, with any C compiler; README.md has the command.
-// The program runs the cases of a folder, unless it has a main of its own.
+// The program runs the cases of a folder, unless the tests define `main`.
 #ifndef OPILIO_TEST_H
 #define OPILIO_TEST_H
 

@@ -90,10 +90,10 @@ void opilio_span(opilio_spans *out, uint64_t offset, uint64_t length) {
   *ADDED(&out->list, &out->room) = (opilio_plugin_types_span_t){offset, length};
 }
 
-void opilio_too_large(opilio_spans *out, uint64_t size) {
+void opilio_too_large(opilio_spans *out, uint64_t limit) {
   out->failed = true;
   out->problem.tag = EXPORTS_OPILIO_PLUGIN_DIGEST_STRIPPER_STRIP_PROBLEM_TOO_LARGE;
-  out->problem.val.too_large = size;
+  out->problem.val.too_large = limit;
 }
 
 void opilio_strip_problem(opilio_spans *out, opilio_text problem) {

@@ -1,4 +1,4 @@
-// Candidates of a call, or the candidate of a visit. The host returns a column as a whole when a plugin first reads one of its
+// Candidates of a call, or the candidate of a visit. The host returns a whole column when the plugin first reads one of its
 // values.
 
 #include <string.h>
@@ -9,7 +9,7 @@ opilio_candidates opilio_candidates_of(opilio_plugin_documents_borrow_candidates
   return (opilio_candidates){.handle = handle, .length = opilio_plugin_documents_method_candidates_length(handle)};
 }
 
-// The lines of a column, each of which ends in a line feed.
+// Splits a column into its lines. Each line ends in a line feed.
 static opilio_text *lines(plugin_string_t column, size_t length) {
   opilio_text *lines = opilio_memory(length * sizeof *lines);
   const char *at = (const char *)column.ptr;
@@ -117,7 +117,7 @@ bool opilio_candidate_attribute(const opilio_candidate *candidate, const char *n
 }
 
 // Looks up the candidate of a visit, by its URI or its SURT form, depending on the kind of the table.
-static bool alone_in_table(const opilio_candidate *candidate, opilio_text table) {
+static bool is_whole_in_table(const opilio_candidate *candidate, opilio_text table) {
   plugin_string_t name = opilio_lent(table);
   opilio_plugin_tables_kind_t kind = {0};
   if (!opilio_plugin_tables_kind_of(&name, &kind)) return false;
@@ -128,7 +128,7 @@ static bool alone_in_table(const opilio_candidate *candidate, opilio_text table)
 
 bool opilio_candidate_is_in_table(const opilio_candidate *candidate, opilio_text table) {
   opilio_candidates *all = candidate->all;
-  if (!all) return alone_in_table(candidate, table);
+  if (!all) return is_whole_in_table(candidate, table);
   if (!all->in_table || all->table.len != table.len || memcmp(all->table.ptr, table.ptr, table.len)) {
     plugin_string_t name = opilio_lent(table);
     plugin_list_bool_t found;

@@ -9,7 +9,7 @@ static const void *configured;
 
 // Returns the configured plugin.
 static const opilio_plugin *plugin(void) {
-  if (!current) opilio_fail("called before it was configured");
+  if (!current) opilio_fail("called before `configure`");
   return current;
 }
 
@@ -29,14 +29,14 @@ static void describe(const opilio_plugin *from, exports_opilio_plugin_setup_desc
   to->settings_schema = opilio_owned(opilio_text_of(from->settings_schema ? from->settings_schema : no_settings));
   to->handles.media_types = texts(from->media_types);
   to->handles.uris = texts(from->uris);
-  const bool is[] = {
+  const bool has_kind[] = {
       from->extract, from->judge_candidate || from->judge_document, from->strip, from->compare, from->evaluate,
       from->rank_candidate || from->rank_queue, from->observe, from->step,
   };
-  size_t kinds = sizeof is / sizeof *is;
+  size_t kinds = sizeof has_kind / sizeof *has_kind;
   to->kinds.ptr = opilio_memory(kinds * sizeof *to->kinds.ptr);
   for (size_t kind = 0; kind < kinds; kind++) {
-    if (is[kind]) to->kinds.ptr[to->kinds.len++].tag = (uint8_t)kind;
+    if (has_kind[kind]) to->kinds.ptr[to->kinds.len++].tag = (uint8_t)kind;
   }
   to->keeps.len = from->keeps_length;
   to->keeps.ptr = opilio_memory(from->keeps_length * sizeof *to->keeps.ptr);
@@ -62,9 +62,9 @@ bool exports_opilio_plugin_setup_configure(plugin_string_t *name, plugin_string_
   }
   const opilio_json *json = opilio_json_read(opilio_borrowed(*settings));
   if (!found) {
-    opilio_fault(&faults, OPILIO_TEXT(""), OPILIO_TEXT("there is no plugin of this name in the component"));
+    opilio_fault(&faults, OPILIO_TEXT(""), OPILIO_TEXT("no plugin of this name in the component"));
   } else if (!json) {
-    opilio_fault(&faults, OPILIO_TEXT(""), OPILIO_TEXT("no JSON, or nested too deeply"));
+    opilio_fault(&faults, OPILIO_TEXT(""), OPILIO_TEXT("invalid JSON, or JSON that is nested too deeply"));
   } else {
     configured = found->configure ? found->configure(json, &faults) : NULL;
   }
@@ -95,8 +95,8 @@ void exports_opilio_plugin_filter_judge_candidates(exports_opilio_plugin_filter_
   ret->ptr = opilio_memory(ret->len * sizeof *ret->ptr);
   for (size_t n = 0; n < ret->len; n++) {
     opilio_candidate candidate = {.all = &all, .at = n};
-    bool asked = plugin()->judge_candidate != NULL;
-    ret->ptr[n] = asked ? plugin()->judge_candidate(configured, (opilio_stage)stage->tag, &candidate) : opilio_pass();
+    bool is_set = plugin()->judge_candidate != NULL;
+    ret->ptr[n] = is_set ? plugin()->judge_candidate(configured, (opilio_stage)stage->tag, &candidate) : opilio_pass();
   }
   opilio_plugin_documents_candidates_drop_borrow(candidates);
 }
@@ -126,12 +126,12 @@ bool exports_opilio_plugin_digest_stripper_strip(exports_opilio_plugin_digest_st
 bool exports_opilio_plugin_wait_evaluator_evaluate(exports_opilio_plugin_wait_evaluator_borrow_visit_t visit,
                                                    exports_opilio_plugin_wait_evaluator_wait_t *ret) {
   opilio_wait wait = {0};
-  bool answered = plugin()->evaluate(configured, visit, &wait);
+  bool has_answer = plugin()->evaluate(configured, visit, &wait);
   opilio_plugin_documents_visit_drop_borrow(visit);
   ret->next_visit = wait.next_visit;
   ret->ask_again.is_some = wait.ask_again != 0;
   ret->ask_again.val = wait.ask_again;
-  return answered;
+  return has_answer;
 }
 
 void exports_opilio_plugin_change_evaluator_compare(exports_opilio_plugin_change_evaluator_borrow_document_t document,
@@ -140,14 +140,14 @@ void exports_opilio_plugin_change_evaluator_compare(exports_opilio_plugin_change
                                                     exports_opilio_plugin_change_evaluator_comparison_t *ret) {
   opilio_bytes last = {0};
   if (maybe_last) last = (opilio_bytes){maybe_last->ptr, maybe_last->len};
-  opilio_comparison said = plugin()->compare(configured, document, visit, maybe_last ? &last : NULL);
+  opilio_comparison comparison = plugin()->compare(configured, document, visit, maybe_last ? &last : NULL);
   opilio_plugin_documents_document_drop_borrow(document);
   opilio_plugin_documents_visit_drop_borrow(visit);
-  ret->difference.is_some = said.difference != OPILIO_NO_ANSWER;
-  ret->difference.val = said.difference == OPILIO_SAME;
-  ret->fingerprint.is_some = said.fingerprint.ptr != NULL;
-  ret->fingerprint.val = opilio_owned_bytes(said.fingerprint);
-  ret->reason = opilio_owned(said.reason);
+  ret->difference.is_some = comparison.difference != OPILIO_NO_ANSWER;
+  ret->difference.val = comparison.difference == OPILIO_SAME;
+  ret->fingerprint.is_some = comparison.fingerprint.ptr != NULL;
+  ret->fingerprint.val = opilio_owned_bytes(comparison.fingerprint);
+  ret->reason = opilio_owned(comparison.reason);
 }
 
 void exports_opilio_plugin_precedence_rank_candidates(exports_opilio_plugin_precedence_borrow_candidates_t candidates,
@@ -158,8 +158,8 @@ void exports_opilio_plugin_precedence_rank_candidates(exports_opilio_plugin_prec
   ret->ptr = opilio_memory(ret->len * sizeof *ret->ptr);
   for (size_t n = 0; n < ret->len; n++) {
     opilio_candidate candidate = {.all = &all, .at = n};
-    bool asked = plugin()->rank_candidate != NULL;
-    ret->ptr[n].val = asked ? plugin()->rank_candidate(configured, &candidate, maybe_document) : 0;
+    bool is_set = plugin()->rank_candidate != NULL;
+    ret->ptr[n].val = is_set ? plugin()->rank_candidate(configured, &candidate, maybe_document) : 0;
     ret->ptr[n].is_some = ret->ptr[n].val != 0;
   }
   opilio_plugin_documents_candidates_drop_borrow(candidates);

@@ -13,7 +13,7 @@ struct opilio_json {
   bool boolean;
   double number;
   opilio_text text;
-  // Items of lists and objects. An object has a name for each.
+  // Items of lists and objects. Items of an object have names.
   opilio_json *items;
   opilio_text *names;
   size_t length;

@@ -5,7 +5,7 @@
 
 #include "inner.h"
 
-// The rest of the text. JSON that is nested deeper than DEPTH_MAX is refused.
+// The rest of the text. JSON that is nested deeper than DEPTH_MAX is rejected.
 typedef struct {
   const char *at;
   const char *end;
@@ -104,7 +104,7 @@ static bool text(reader *in, opilio_text *out) {
 
 static bool value(reader *in, opilio_json *out);
 
-// Reads items up to the closing bracket. Those of an object have names.
+// Reads items up to the closing bracket. Items of an object have names.
 static bool items(reader *in, opilio_json *out, char closing) {
   size_t room = 0;
   if (eat(in, closing)) return true;

@@ -1,4 +1,4 @@
-// Tests of the SDK, for any C compiler: settings, answers, and a plugin from its description to its answer.
+// Tests of the SDK, for any C compiler: settings, answers, and all calls of a plugin.
 
 #include <assert.h>
 #include <stdio.h>
@@ -43,19 +43,19 @@ static bool is(plugin_string_t text, const char *wanted) {
 static plugin_string_t text(const char *of) { return (plugin_string_t){(uint8_t *)of, strlen(of)}; }
 
 static size_t faults_of(const char *settings, exports_opilio_plugin_setup_list_settings_fault_t *faults) {
-  plugin_string_t name = text("finder"), written = text(settings);
+  plugin_string_t name = text("finder"), lent = text(settings);
   *faults = (exports_opilio_plugin_setup_list_settings_fault_t){0};
-  return exports_opilio_plugin_setup_configure(&name, &written, faults) ? 0 : faults->len;
+  return exports_opilio_plugin_setup_configure(&name, &lent, faults) ? 0 : faults->len;
 }
 
-static void settings_are_read(void) {
+static void json_is_parsed(void) {
   const opilio_json *json = opilio_json_read(
       OPILIO_TEXT("{\"a\": [1, -2.5e1, true, null], \"b\": {\"c\": \"\\u00e4\\ud83d\\ude00\\n\\\"\"}, \"d\": []}"));
   const opilio_json *list = opilio_json_member(json, "a");
   assert(opilio_json_length(list) == 4);
   assert(opilio_json_number(opilio_json_item(list, 1), 0) == -25);
   assert(opilio_json_boolean(opilio_json_item(list, 2), false));
-  // Missing values and values of another type have the given default.
+  // Missing values and values of another type return the given default.
   assert(opilio_json_number(opilio_json_item(list, 3), 7) == 7);
   assert(opilio_json_number(opilio_json_item(list, 4), 7) == 7);
   assert(opilio_json_length(opilio_json_member(json, "d")) == 0);
@@ -63,7 +63,7 @@ static void settings_are_read(void) {
   assert(opilio_is(inner, "\xc3\xa4\xf0\x9f\x98\x80\n\""));
 }
 
-static void what_is_no_json_is_none(void) {
+static void invalid_json_is_rejected(void) {
   static const char *const broken[] = {"", "{", "{\"a\"}", "[1,]", "\"a", "\"\\x\"", "\"\\u12\"", "nul", "1 2", "-"};
   for (size_t n = 0; n < sizeof broken / sizeof *broken; n++) assert(!opilio_json_read(opilio_text_of(broken[n])));
   char deep[200];
@@ -71,7 +71,7 @@ static void what_is_no_json_is_none(void) {
   assert(!opilio_json_read((opilio_text){deep, sizeof deep}));
 }
 
-static void a_plugin_is_described_configured_and_asked(void) {
+static void plugin_can_be_described_configured_and_called(void) {
   exports_opilio_plugin_setup_list_description_t described;
   exports_opilio_plugin_setup_describe(&described);
   assert(described.len == 1 && is(described.ptr[0].name, "finder"));
@@ -95,15 +95,15 @@ static void a_plugin_is_described_configured_and_asked(void) {
   assert(answer.ptr[0].fragments.len == 1 && answer.ptr[0].fragments.ptr[0].content.val.text_at.length == 2);
 }
 
-static void cases_are_put_and_what_does_not_hold_is_counted(void) {
-  opilio_test_result holding = opilio_test_cases("test/cases");
-  assert(holding.cases == 4 && holding.failed == 0);
-  // The errors are on standard error. Each case is wrong in another way.
+static void failed_cases_are_counted(void) {
+  opilio_test_result passing = opilio_test_cases("test/cases");
+  assert(passing.cases == 4 && passing.failed == 0);
+  // The errors are on standard error. Each case fails for a different reason.
   opilio_test_result failing = opilio_test_cases("test/failing-cases");
   assert(failing.cases == 8 && failing.failed == 8);
 }
 
-static void what_a_plugin_leaves_can_be_asked_for(void) {
+static void notes_and_kept_values_can_be_read(void) {
   opilio_document document = opilio_test_open((opilio_test_document){"http://example.org/", "text/html", 200, OPILIO_TEXT("hay")});
   opilio_text value;
   uint32_t version;
@@ -117,7 +117,7 @@ static void what_a_plugin_leaves_can_be_asked_for(void) {
   assert(!opilio_document_site_value(document, "rate", &version, &value));
 }
 
-static void texts_are_read_in_their_charset(void) {
+static void text_is_decoded_by_charset(void) {
   plugin_string_t text;
   opilio_plugin_documents_method_document_text(
       (opilio_document){opilio_test_handle(opilio_json_read(OPILIO_TEXT("{\"charset\": \"windows-1252\", \"bytes\": [65, 228, 128, 131]}")))}, &text);
@@ -128,12 +128,12 @@ static void texts_are_read_in_their_charset(void) {
 }
 
 int main(void) {
-  settings_are_read();
-  what_is_no_json_is_none();
-  a_plugin_is_described_configured_and_asked();
-  what_a_plugin_leaves_can_be_asked_for();
-  cases_are_put_and_what_does_not_hold_is_counted();
-  texts_are_read_in_their_charset();
+  json_is_parsed();
+  invalid_json_is_rejected();
+  plugin_can_be_described_configured_and_called();
+  notes_and_kept_values_can_be_read();
+  failed_cases_are_counted();
+  text_is_decoded_by_charset();
   puts("6 tests passed");
   return 0;
 }

@@ -13,7 +13,7 @@ static opilio_json text(plugin_string_t of) { return opilio_json_of_text(opilio_
 static opilio_json bytes(plugin_list_u8_t of) { return opilio_json_of_bytes((opilio_bytes){of.ptr, of.len}); }
 
 // A variant with a value.
-static opilio_json holding(const char *name, opilio_json value) {
+static opilio_json variant(const char *name, opilio_json value) {
   opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
   opilio_json_set(&made, name, value);
   return made;
@@ -32,14 +32,14 @@ static opilio_json fault(const exports_opilio_plugin_setup_settings_fault_t *of)
 
 opilio_json opilio_answer_faults(const exports_opilio_plugin_setup_list_settings_fault_t *faults) { LIST(faults, fault); }
 
-static opilio_json named(const opilio_plugin_types_named_value_t *of) {
+static opilio_json named_value(const opilio_plugin_types_named_value_t *of) {
   opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
   opilio_json_set(&made, "name", text(of->name));
   opilio_json_set(&made, "value", text(of->value));
   return made;
 }
 
-static opilio_json all_named(const opilio_plugin_types_list_named_value_t *of) { LIST(of, named); }
+static opilio_json named_values(const opilio_plugin_types_list_named_value_t *of) { LIST(of, named_value); }
 
 static opilio_json details(const opilio_plugin_types_link_details_t *of) {
   opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
@@ -57,13 +57,13 @@ static opilio_json details(const opilio_plugin_types_link_details_t *of) {
     if (given.modified.is_some) opilio_json_set(&dates, "modified", opilio_json_of_number((double)given.modified.val));
     opilio_json_set(&made, "dates", dates);
   }
-  opilio_json_set(&made, "attributes", all_named(&of->attributes));
+  opilio_json_set(&made, "attributes", named_values(&of->attributes));
   return made;
 }
 
 static opilio_json hop(const opilio_plugin_types_hop_t *of) {
   static const char *const hops[] = {"link", "embed", "speculative", "redirect", "prerequisite", "inferred", "manifest", "submit"};
-  if (of->tag >= sizeof hops / sizeof *hops) return holding("other", text(of->val.other));
+  if (of->tag >= sizeof hops / sizeof *hops) return variant("other", text(of->val.other));
   return opilio_json_of_text(opilio_text_of(hops[of->tag]));
 }
 
@@ -86,10 +86,10 @@ static opilio_json span(const opilio_plugin_types_span_t *of) {
 
 static opilio_json content(const opilio_plugin_types_fragment_content_t *of) {
   switch (of->tag) {
-    case OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_BYTES_AT: return holding("bytes-at", span(&of->val.bytes_at));
-    case OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_TEXT_AT: return holding("text-at", span(&of->val.text_at));
-    case OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_TEXT: return holding("text", text(of->val.text));
-    default: return holding("bytes", bytes(of->val.bytes));
+    case OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_BYTES_AT: return variant("bytes-at", span(&of->val.bytes_at));
+    case OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_TEXT_AT: return variant("text-at", span(&of->val.text_at));
+    case OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_TEXT: return variant("text", text(of->val.text));
+    default: return variant("bytes", bytes(of->val.bytes));
   }
 }
 
@@ -124,11 +124,11 @@ opilio_json opilio_answer_ruling(const exports_opilio_plugin_filter_ruling_t *of
   static const char *const verdicts[] = {"accept", "reject", "pass", "unchanged"};
   opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
   if (of->verdict.tag == EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_RETRY) {
-    opilio_json_set(&made, "verdict", holding("retry", opilio_json_of_number((double)of->verdict.val.retry)));
+    opilio_json_set(&made, "verdict", variant("retry", opilio_json_of_number((double)of->verdict.val.retry)));
   } else if (of->verdict.tag < sizeof verdicts / sizeof *verdicts) {
     opilio_json_set(&made, "verdict", opilio_json_of_text(opilio_text_of(verdicts[of->verdict.tag])));
   } else {
-    opilio_json_set(&made, "verdict", holding("other", text(of->verdict.val.other)));
+    opilio_json_set(&made, "verdict", variant("other", text(of->verdict.val.other)));
   }
   opilio_json_set(&made, "reason", text(of->reason));
   return made;
@@ -142,9 +142,9 @@ opilio_json opilio_answer_spans(const exports_opilio_plugin_digest_stripper_list
 
 opilio_json opilio_answer_strip_problem(const exports_opilio_plugin_digest_stripper_strip_problem_t *problem) {
   if (problem->tag == EXPORTS_OPILIO_PLUGIN_DIGEST_STRIPPER_STRIP_PROBLEM_TOO_LARGE) {
-    return holding("too-large", opilio_json_of_number((double)problem->val.too_large));
+    return variant("too-large", opilio_json_of_number((double)problem->val.too_large));
   }
-  return holding("other", text(problem->val.other));
+  return variant("other", text(problem->val.other));
 }
 
 opilio_json opilio_answer_comparison(const exports_opilio_plugin_change_evaluator_comparison_t *of) {
@@ -200,10 +200,10 @@ static opilio_json scroll_target(const exports_opilio_plugin_page_behavior_scrol
   switch (of->tag) {
     case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TOP: return opilio_json_of_text(OPILIO_TEXT("top"));
     case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BOTTOM: return opilio_json_of_text(OPILIO_TEXT("bottom"));
-    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TO: return holding("to", opilio_json_of_number(of->val.to));
-    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BY: return holding("by", opilio_json_of_number(of->val.by));
-    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_ELEMENT: return holding("element", text(of->val.element));
-    default: return holding("other", text(of->val.other));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TO: return variant("to", opilio_json_of_number(of->val.to));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BY: return variant("by", opilio_json_of_number(of->val.by));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_ELEMENT: return variant("element", text(of->val.element));
+    default: return variant("other", text(of->val.other));
   }
 }
 
@@ -225,16 +225,16 @@ static opilio_json selector_wait(const exports_opilio_plugin_page_behavior_selec
 
 static opilio_json action(const exports_opilio_plugin_page_behavior_action_t *of) {
   switch (of->tag) {
-    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_SCROLL: return holding("scroll", scroll_target(&of->val.scroll));
-    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_CLICK: return holding("click", click(&of->val.click));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_SCROLL: return variant("scroll", scroll_target(&of->val.scroll));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_CLICK: return variant("click", click(&of->val.click));
     case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT_FOR_SELECTOR:
-      return holding("wait-for-selector", selector_wait(&of->val.wait_for_selector));
+      return variant("wait-for-selector", selector_wait(&of->val.wait_for_selector));
     case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT_FOR_NETWORK:
-      return holding("wait-for-network", opilio_json_of_number((double)of->val.wait_for_network));
-    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT: return holding("wait", opilio_json_of_number((double)of->val.wait));
-    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_EVALUATE: return holding("evaluate", text(of->val.evaluate));
+      return variant("wait-for-network", opilio_json_of_number((double)of->val.wait_for_network));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT: return variant("wait", opilio_json_of_number((double)of->val.wait));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_EVALUATE: return variant("evaluate", text(of->val.evaluate));
     case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_SCREENSHOT: return opilio_json_of_text(OPILIO_TEXT("screenshot"));
-    default: return holding("other", text(of->val.other));
+    default: return variant("other", text(of->val.other));
   }
 }
 

@@ -14,7 +14,7 @@
 // The id of the running case, for the message when a plugin aborts.
 static opilio_text current = {"", 0};
 
-static void gave_up(int number) {
+static void report_abort(int number) {
   (void)number;
   fprintf(stderr, "%.*s: the plugin aborted\n", (int)current.len, current.ptr);
   _Exit(1);
@@ -44,15 +44,15 @@ static bool is_there(const opilio_json *json) { return json && json->type != OPI
 
 // ---- calls
 
-// The answer to a call, or the reason why it has none.
+// The answer to a call, or the problem that prevented it.
 typedef struct {
   opilio_json answer;
   const char *problem;
-} answered;
+} outcome;
 
-static answered no(const char *problem) { return (answered){.problem = problem}; }
+static outcome failure(const char *problem) { return (outcome){.problem = problem}; }
 
-static answered yes(opilio_json answer) { return (answered){.answer = answer}; }
+static outcome success(opilio_json answer) { return (outcome){.answer = answer}; }
 
 // Returns a document's handle. Its content may be in a file beside the case.
 static int32_t document(const opilio_json *facts, const char *folder) {
@@ -66,10 +66,10 @@ static int32_t document(const opilio_json *facts, const char *folder) {
   return opilio_test_handle(made);
 }
 
-static const char *unreadable(const opilio_json *facts) {
+static const char *charset_problem(const opilio_json *facts) {
   opilio_text charset = opilio_json_text(member(facts, "charset"), OPILIO_TEXT("utf-8"));
-  bool written = opilio_json_text(member(facts, "text"), OPILIO_TEXT("")).len != 0;
-  if (written || opilio_is(charset, "utf-8") || opilio_test_is_single_byte(charset)) return NULL;
+  bool has_text = opilio_json_text(member(facts, "text"), OPILIO_TEXT("")).len != 0;
+  if (has_text || opilio_is(charset, "utf-8") || opilio_test_is_single_byte(charset)) return NULL;
   return opilio_format("native tests cannot decode %.*s: give `text` next to the bytes, or run this case on the component with opilio plugin test",
                        (int)charset.len, charset.ptr)
       .ptr;
@@ -83,26 +83,26 @@ static uint8_t stage(const opilio_json *name) {
   return EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_OTHER;
 }
 
-// Generated bindings pass uninitialised answers. Tests fill them, so that a plugin that leaves out a field is noticed.
+// Generated bindings pass uninitialised answers. Tests fill them with a pattern, to detect fields that are left unset.
 static void unset(void *answer, size_t size) { memset(answer, 0xA5, size); }
 
-static answered extract(const opilio_json *given, const char *folder) {
+static outcome extract(const opilio_json *given, const char *folder) {
   const opilio_json *documents = member(given, "documents");
   size_t length = opilio_json_length(documents);
   opilio_plugin_documents_own_document_t *handles = opilio_memory(length * sizeof *handles);
   for (size_t n = 0; n < length; n++) {
-    const char *problem = unreadable(opilio_json_item(documents, n));
-    if (problem) return no(problem);
+    const char *problem = charset_problem(opilio_json_item(documents, n));
+    if (problem) return failure(problem);
     handles[n].__handle = document(opilio_json_item(documents, n), folder);
   }
   exports_opilio_plugin_extractor_list_own_document_t all = {handles, length};
   exports_opilio_plugin_extractor_list_extraction_t ret;
   unset(&ret, sizeof ret);
   exports_opilio_plugin_extractor_extract(&all, &ret);
-  return yes(opilio_answer_extractions(&ret));
+  return success(opilio_answer_extractions(&ret));
 }
 
-static answered observe(const opilio_json *given) {
+static outcome observe(const opilio_json *given) {
   opilio_bytes before = opilio_json_bytes(member(given, "memory"));
   const opilio_json *events = member(given, "events");
   exports_opilio_plugin_observer_list_finished_t all = {opilio_memory(opilio_json_length(events) * sizeof *all.ptr), 0};
@@ -111,24 +111,24 @@ static answered observe(const opilio_json *given) {
   exports_opilio_plugin_observer_observation_t ret;
   unset(&ret, sizeof ret);
   exports_opilio_plugin_observer_observe(&memory, &all, &ret);
-  return yes(opilio_answer_observation(&ret));
+  return success(opilio_answer_observation(&ret));
 }
 
-static answered step(const opilio_json *given, opilio_plugin_documents_borrow_visit_t visit) {
+static outcome step(const opilio_json *given, opilio_plugin_documents_borrow_visit_t visit) {
   opilio_bytes before = opilio_json_bytes(member(given, "memory"));
   plugin_list_u8_t memory = {(uint8_t *)before.ptr, before.len};
   opilio_plugin_documents_borrow_page_t page = {opilio_test_handle(member(given, "page"))};
   exports_opilio_plugin_page_behavior_step_plan_t ret;
   unset(&ret, sizeof ret);
   exports_opilio_plugin_page_behavior_step(page, visit, &memory, &ret);
-  return yes(opilio_answer_plan(&ret));
+  return success(opilio_answer_plan(&ret));
 }
 
 // Calls the configured plugin.
-static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_json *given, const char *folder) {
+static outcome call_plugin(const opilio_plugin *plugin, opilio_text call, const opilio_json *given, const char *folder) {
   const opilio_json *page = member(given, "document");
-  const char *problem = unreadable(page);
-  if (problem) return no(problem);
+  const char *problem = charset_problem(page);
+  if (problem) return failure(problem);
   opilio_plugin_documents_borrow_visit_t visit = {opilio_test_handle(member(given, "visit"))};
   opilio_plugin_documents_borrow_candidates_t candidates = {opilio_test_handle(member(given, "candidates"))};
   opilio_plugin_documents_borrow_document_t whole = {document(page, folder)};
@@ -139,13 +139,13 @@ static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_
     exports_opilio_plugin_filter_list_ruling_t ret;
     unset(&ret, sizeof ret);
     exports_opilio_plugin_filter_judge_candidates(&at, candidates, &ret);
-    return yes(opilio_answer_rulings(&ret));
+    return success(opilio_answer_rulings(&ret));
   }
   if (opilio_is(call, "judge-document") && (plugin->judge_document || plugin->judge_candidate)) {
     exports_opilio_plugin_filter_ruling_t ret;
     unset(&ret, sizeof ret);
     exports_opilio_plugin_filter_judge_document(&at, whole, visit, &ret);
-    return yes(opilio_answer_ruling(&ret));
+    return success(opilio_answer_ruling(&ret));
   }
   if (opilio_is(call, "strip") && plugin->strip) {
     exports_opilio_plugin_digest_stripper_list_span_t spans;
@@ -155,7 +155,7 @@ static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_
     opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
     if (exports_opilio_plugin_digest_stripper_strip(whole, &spans, &failed)) opilio_json_set(&made, "ok", opilio_answer_spans(&spans));
     else opilio_json_set(&made, "error", opilio_answer_strip_problem(&failed));
-    return yes(made);
+    return success(made);
   }
   if (opilio_is(call, "compare") && plugin->compare) {
     opilio_bytes before = opilio_json_bytes(member(given, "last"));
@@ -163,25 +163,25 @@ static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_
     exports_opilio_plugin_change_evaluator_comparison_t ret;
     unset(&ret, sizeof ret);
     exports_opilio_plugin_change_evaluator_compare(whole, visit, is_there(member(given, "last")) ? &last : NULL, &ret);
-    return yes(opilio_answer_comparison(&ret));
+    return success(opilio_answer_comparison(&ret));
   }
   if (opilio_is(call, "evaluate") && plugin->evaluate) {
     exports_opilio_plugin_wait_evaluator_wait_t ret;
     unset(&ret, sizeof ret);
     bool answers = exports_opilio_plugin_wait_evaluator_evaluate(visit, &ret);
-    return yes(answers ? opilio_answer_wait(&ret) : opilio_json_empty(OPILIO_JSON_NULL));
+    return success(answers ? opilio_answer_wait(&ret) : opilio_json_empty(OPILIO_JSON_NULL));
   }
   if (opilio_is(call, "rank-candidates")) {
     plugin_list_option_u8_t ret;
     unset(&ret, sizeof ret);
     exports_opilio_plugin_precedence_rank_candidates(candidates, is_there(page) ? &whole : NULL, &ret);
-    return yes(opilio_answer_ranks(&ret));
+    return success(opilio_answer_ranks(&ret));
   }
   if (opilio_is(call, "rank-queue")) {
     uint8_t ret = 0;
     opilio_plugin_documents_borrow_queue_t queue = {opilio_test_handle(member(given, "queue"))};
     bool answers = exports_opilio_plugin_precedence_rank_queue(queue, &ret);
-    return yes(answers ? opilio_json_of_number(ret) : opilio_json_empty(OPILIO_JSON_NULL));
+    return success(answers ? opilio_json_of_number(ret) : opilio_json_empty(OPILIO_JSON_NULL));
   }
   if (opilio_is(call, "observe") && plugin->observe) return observe(given);
   if (opilio_is(call, "report") && plugin->observe) {
@@ -190,10 +190,10 @@ static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_
     exports_opilio_plugin_observer_list_report_file_t ret;
     unset(&ret, sizeof ret);
     exports_opilio_plugin_observer_report(&memory, (uint64_t)opilio_json_number(member(given, "now"), 0), &ret);
-    return yes(opilio_answer_reports(&ret));
+    return success(opilio_answer_reports(&ret));
   }
   if (opilio_is(call, "step") && plugin->step) return step(given, visit);
-  return no(opilio_format("%s has no function for the call %.*s", plugin->name, (int)call.len, call.ptr).ptr);
+  return failure(opilio_format("%s has no function for the call %.*s", plugin->name, (int)call.len, call.ptr).ptr);
 }
 
 // Returns the settings as the host passes them, with defaults for those that are missing.
@@ -212,14 +212,14 @@ static opilio_json with_defaults(const opilio_json *given, const char *schema) {
   return made;
 }
 
-static answered ask(const opilio_json *one, const char *folder) {
+static outcome ask(const opilio_json *one, const char *folder) {
   const opilio_json *calls = member(one, "call");
-  if (!calls || calls->type != OPILIO_JSON_OBJECT || calls->length != 1) return no("a case must have exactly one call");
+  if (!calls || calls->type != OPILIO_JSON_OBJECT || calls->length != 1) return failure("a case must have exactly one call");
   const opilio_json *tables = member(one, "tables");
   for (size_t n = 0; tables && n < tables->length; n++) {
     opilio_text kind = opilio_json_text(member(&tables->items[n], "kind"), OPILIO_TEXT(""));
     if (!opilio_is(kind, "surt-prefixes") && !opilio_is(kind, "key-values")) {
-      return no("native tests support only tables of SURT prefixes and of keys: run this case on the component with opilio plugin test");
+      return failure("native tests support only tables of SURT prefixes and of keys: run this case on the component with opilio plugin test");
     }
   }
   opilio_text name = opilio_json_text(member(one, "plugin"), OPILIO_TEXT(""));
@@ -227,21 +227,21 @@ static answered ask(const opilio_json *one, const char *folder) {
   for (size_t n = 0; n < opilio_plugins_length; n++) {
     if (opilio_is(name, opilio_plugins[n]->name)) plugin = opilio_plugins[n];
   }
-  if (!plugin) return no(opilio_format("no plugin here is called %.*s", (int)name.len, name.ptr).ptr);
+  if (!plugin) return failure(opilio_format("no plugin is named %.*s", (int)name.len, name.ptr).ptr);
   // There are no tables while a plugin is configured.
   opilio_test_tables(NULL);
   opilio_json settings = with_defaults(member(one, "settings"), plugin->settings_schema);
-  plugin_string_t lent = opilio_lent(name), written = opilio_lent(opilio_json_written(&settings));
+  plugin_string_t lent = opilio_lent(name), settings_text = opilio_lent(opilio_json_to_text(&settings));
   exports_opilio_plugin_setup_list_settings_fault_t faults = {0};
-  bool fits = exports_opilio_plugin_setup_configure(&lent, &written, &faults);
-  opilio_json refused = fits ? opilio_json_empty(OPILIO_JSON_LIST) : opilio_answer_faults(&faults);
-  if (opilio_is(calls->names[0], "configure")) return yes(refused);
-  if (!fits) {
-    opilio_text said = opilio_json_written(&refused);
-    return no(opilio_format("the plugin rejects its settings: %.*s", (int)said.len, said.ptr).ptr);
+  bool is_configured = exports_opilio_plugin_setup_configure(&lent, &settings_text, &faults);
+  opilio_json fault_list = is_configured ? opilio_json_empty(OPILIO_JSON_LIST) : opilio_answer_faults(&faults);
+  if (opilio_is(calls->names[0], "configure")) return success(fault_list);
+  if (!is_configured) {
+    opilio_text list = opilio_json_to_text(&fault_list);
+    return failure(opilio_format("the plugin rejects its settings: %.*s", (int)list.len, list.ptr).ptr);
   }
   opilio_test_tables(tables);
-  return put(plugin, calls->names[0], &calls->items[0], folder);
+  return call_plugin(plugin, calls->names[0], &calls->items[0], folder);
 }
 
 // ---- comparison
@@ -256,38 +256,38 @@ static bool is_default(opilio_text name, const opilio_json *value) {
   }
 }
 
-// Removes members at their defaults, and reasons and problems that the case does not expect.
-static opilio_json bare(const opilio_json *value, const opilio_json *expected) {
+// Removes members that have their defaults, and reasons and problems that the case does not expect.
+static opilio_json without_defaults(const opilio_json *value, const opilio_json *expected) {
   if (value->type == OPILIO_JSON_LIST) {
     opilio_json made = opilio_json_empty(OPILIO_JSON_LIST);
-    for (size_t n = 0; n < value->length; n++) opilio_json_add(&made, bare(&value->items[n], opilio_json_item(expected, n)));
+    for (size_t n = 0; n < value->length; n++) opilio_json_add(&made, without_defaults(&value->items[n], opilio_json_item(expected, n)));
     return made;
   }
   if (value->type != OPILIO_JSON_OBJECT) return *value;
   opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
   for (size_t n = 0; n < value->length; n++) {
     opilio_text name = value->names[n];
-    const char *ended = opilio_format("%.*s", (int)name.len, name.ptr).ptr;
-    bool wordy = opilio_is(name, "reason") || opilio_is(name, "problem");
-    if (wordy && !member(expected, ended) && !member(value, "links")) continue;
-    opilio_json field = bare(&value->items[n], member(expected, ended));
-    if (!is_default(name, &field)) opilio_json_set(&made, ended, field);
+    const char *member_name = opilio_format("%.*s", (int)name.len, name.ptr).ptr;
+    bool is_reason = opilio_is(name, "reason") || opilio_is(name, "problem");
+    if (is_reason && !member(expected, member_name) && !member(value, "links")) continue;
+    opilio_json field = without_defaults(&value->items[n], member(expected, member_name));
+    if (!is_default(name, &field)) opilio_json_set(&made, member_name, field);
   }
   return made;
 }
 
-static bool holds(const opilio_json *one, const char *folder) {
+static bool passes(const opilio_json *one, const char *folder) {
   current = opilio_json_text(member(one, "id"), OPILIO_TEXT("a case without an id"));
-  answered said = ask(one, folder);
-  if (said.problem) {
-    fprintf(stderr, "%.*s: %s\n", (int)current.len, current.ptr, said.problem);
+  outcome result = ask(one, folder);
+  if (result.problem) {
+    fprintf(stderr, "%.*s: %s\n", (int)current.len, current.ptr, result.problem);
     return false;
   }
   static const opilio_json null = {.type = OPILIO_JSON_NULL};
   const opilio_json *expected = member(one, "expected") ? member(one, "expected") : &null;
-  opilio_json wanted = bare(expected, expected), got = bare(&said.answer, expected);
+  opilio_json wanted = without_defaults(expected, expected), got = without_defaults(&result.answer, expected);
   if (opilio_json_equal(&wanted, &got)) return true;
-  opilio_text texts[] = {opilio_json_written(expected), opilio_json_written(&said.answer)};
+  opilio_text texts[] = {opilio_json_to_text(expected), opilio_json_to_text(&result.answer)};
   fprintf(stderr, "%.*s: expected %.*s\nanswered %.*s\n", (int)current.len, current.ptr, (int)texts[0].len, texts[0].ptr,
           (int)texts[1].len, texts[1].ptr);
   return false;
@@ -298,7 +298,7 @@ static int ends_in_json(const struct dirent *entry) {
   return length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
-static bool is_known(opilio_text id, const opilio_json *all) {
+static bool has_id(opilio_text id, const opilio_json *all) {
   for (size_t n = 0; n < all->length; n++) {
     opilio_text known = opilio_json_text(member(&all->items[n], "id"), OPILIO_TEXT(""));
     if (known.len == id.len && memcmp(known.ptr, id.ptr, id.len) == 0) return true;
@@ -320,22 +320,22 @@ opilio_test_result opilio_test_cases(const char *folder) {
     }
     for (size_t at = 0; at < opilio_json_length(some); at++) {
       opilio_text id = opilio_json_text(member(opilio_json_item(some, at), "id"), OPILIO_TEXT(""));
-      if (is_known(id, &all)) {
+      if (has_id(id, &all)) {
         fprintf(stderr, "%s: duplicate case id %.*s\n", path, (int)id.len, id.ptr);
         result.failed++;
       }
       opilio_json_add(&all, *opilio_json_item(some, at));
     }
   }
-  void (*before)(int) = signal(SIGABRT, gave_up);
-  for (size_t n = 0; n < all.length; n++) result.failed += !holds(&all.items[n], folder);
+  void (*before)(int) = signal(SIGABRT, report_abort);
+  for (size_t n = 0; n < all.length; n++) result.failed += !passes(&all.items[n], folder);
   signal(SIGABRT, before);
   for (size_t n = 0; n < opilio_plugins_length; n++) {
-    bool tried = false;
+    bool has_case = false;
     for (size_t at = 0; at < all.length; at++) {
-      tried |= opilio_is(opilio_json_text(member(&all.items[at], "plugin"), OPILIO_TEXT("")), opilio_plugins[n]->name);
+      has_case |= opilio_is(opilio_json_text(member(&all.items[at], "plugin"), OPILIO_TEXT("")), opilio_plugins[n]->name);
     }
-    if (tried) continue;
+    if (has_case) continue;
     fprintf(stderr, "%s has no case in %s\n", opilio_plugins[n]->name, folder);
     result.failed++;
   }
@@ -343,7 +343,7 @@ opilio_test_result opilio_test_cases(const char *folder) {
   return result;
 }
 
-// The default program runs the cases of a folder. Tests may define a main of their own.
+// The default program runs the cases of a folder. Tests may define their own `main`.
 __attribute__((weak)) int main(int length, char **arguments) {
   opilio_test_result result = opilio_test_cases(length > 1 ? arguments[1] : "cases");
   if (result.failed) return 1;

@@ -8,31 +8,31 @@
 
 #include "testing.h"
 
-// A handle: the values of the case, and the values that the plugin set.
+// A resource behind a handle: the values of the case, and the values that the plugin set.
 typedef struct {
   const opilio_json *facts;
   opilio_json notes;
   opilio_json kept_with_uri;
   opilio_json kept_with_site;
-} thing;
+} resource;
 
-static thing *things;
-static size_t things_length;
+static resource *resources;
+static size_t resources_length;
 static const opilio_json *tables;
 
 int32_t opilio_test_handle(const opilio_json *facts) {
-  thing *grown = opilio_memory((things_length + 1) * sizeof *grown);
-  for (size_t n = 0; n < things_length; n++) grown[n] = things[n];
-  things = grown;
-  thing *made = &things[things_length++];
+  resource *grown = opilio_memory((resources_length + 1) * sizeof *grown);
+  for (size_t n = 0; n < resources_length; n++) grown[n] = resources[n];
+  resources = grown;
+  resource *made = &resources[resources_length++];
   made->facts = facts;
   made->notes = opilio_json_empty(OPILIO_JSON_OBJECT);
   const opilio_json *kept = opilio_json_member(facts, "kept");
-  const opilio_json *places[] = {opilio_json_member(kept, "uri"), opilio_json_member(kept, "site")};
-  made->kept_with_uri = places[0] ? *places[0] : opilio_json_empty(OPILIO_JSON_OBJECT);
-  made->kept_with_site = places[1] ? *places[1] : opilio_json_empty(OPILIO_JSON_OBJECT);
+  const opilio_json *keepers[] = {opilio_json_member(kept, "uri"), opilio_json_member(kept, "site")};
+  made->kept_with_uri = keepers[0] ? *keepers[0] : opilio_json_empty(OPILIO_JSON_OBJECT);
+  made->kept_with_site = keepers[1] ? *keepers[1] : opilio_json_empty(OPILIO_JSON_OBJECT);
   // Handles begin at 1, as the host's do.
-  return (int32_t)things_length;
+  return (int32_t)resources_length;
 }
 
 void opilio_test_tables(const opilio_json *given) { tables = given; }
@@ -49,9 +49,9 @@ opilio_document opilio_test_open(opilio_test_document document) {
 
 // ---- facts
 
-static thing *of(int32_t handle) { return &things[handle - 1]; }
+static resource *resource_of(int32_t handle) { return &resources[handle - 1]; }
 
-static const opilio_json *fact(int32_t handle, const char *name) { return opilio_json_member(of(handle)->facts, name); }
+static const opilio_json *fact(int32_t handle, const char *name) { return opilio_json_member(resource_of(handle)->facts, name); }
 
 const opilio_json *opilio_test_fact(int32_t handle, const char *name) { return fact(handle, name); }
 
@@ -61,13 +61,13 @@ static plugin_string_t text_or(const opilio_json *json, const char *otherwise) {
   return opilio_lent(opilio_json_text(json, opilio_text_of(otherwise)));
 }
 
-static plugin_option_string_t text_if(const opilio_json *json) {
+static plugin_option_string_t optional_text(const opilio_json *json) {
   return (plugin_option_string_t){is_there(json), text_or(json, "")};
 }
 
-static uint64_t whole(const opilio_json *json) { return (uint64_t)opilio_json_number(json, 0); }
+static uint64_t u64_of(const opilio_json *json) { return (uint64_t)opilio_json_number(json, 0); }
 
-static plugin_option_u64_t whole_if(const opilio_json *json) { return (plugin_option_u64_t){is_there(json), whole(json)}; }
+static plugin_option_u64_t optional_u64(const opilio_json *json) { return (plugin_option_u64_t){is_there(json), u64_of(json)}; }
 
 static uint8_t state_of(const opilio_json *json) {
   static const char *const states[] = {"new", "changed", "unchanged", "unknown"};
@@ -77,7 +77,7 @@ static uint8_t state_of(const opilio_json *json) {
   return OPILIO_PLUGIN_TYPES_CONTENT_STATE_UNKNOWN;
 }
 
-static bool without_case(opilio_text one, opilio_text other) {
+static bool equal_ignoring_case(opilio_text one, opilio_text other) {
   if (one.len != other.len) return false;
   for (size_t n = 0; n < one.len; n++) {
     if (tolower((unsigned char)one.ptr[n]) != tolower((unsigned char)other.ptr[n])) return false;
@@ -96,46 +96,46 @@ static opilio_plugin_types_list_named_value_t all_named(const opilio_json *list)
   return (opilio_plugin_types_list_named_value_t){made, length};
 }
 
-// The first value of a list of names and values.
+// Finds the first value of a name in a list of names and values. The case of letters is ignored.
 static bool first_named(const opilio_json *list, plugin_string_t name, plugin_string_t *ret) {
   opilio_plugin_types_list_named_value_t all = all_named(list);
   for (size_t n = 0; n < all.len; n++) {
-    if (!without_case(opilio_borrowed(all.ptr[n].name), opilio_borrowed(name))) continue;
+    if (!equal_ignoring_case(opilio_borrowed(all.ptr[n].name), opilio_borrowed(name))) continue;
     *ret = all.ptr[n].value;
     return true;
   }
   return false;
 }
 
-static const char *ended(plugin_string_t name) { return opilio_format("%.*s", (int)name.len, (const char *)name.ptr).ptr; }
+static const char *terminated(plugin_string_t name) { return opilio_format("%.*s", (int)name.len, (const char *)name.ptr).ptr; }
 
 // Replaces the member, or adds it.
-static void put(opilio_json *object, plugin_string_t name, opilio_json value) {
+static void set_member(opilio_json *object, plugin_string_t name, opilio_json value) {
   for (size_t n = 0; n < object->length; n++) {
-    if (!opilio_is(object->names[n], ended(name))) continue;
+    if (!opilio_is(object->names[n], terminated(name))) continue;
     object->items[n] = value;
     return;
   }
-  opilio_json_set(object, ended(name), value);
+  opilio_json_set(object, terminated(name), value);
 }
 
-static bool kept(const opilio_json *in, plugin_string_t *name, opilio_plugin_types_kept_value_t *ret) {
-  const opilio_json *found = opilio_json_member(in, ended(*name));
+static bool get_kept(const opilio_json *in, plugin_string_t *name, opilio_plugin_types_kept_value_t *ret) {
+  const opilio_json *found = opilio_json_member(in, terminated(*name));
   if (!is_there(found)) return false;
-  ret->version = (uint32_t)whole(opilio_json_member(found, "version"));
+  ret->version = (uint32_t)u64_of(opilio_json_member(found, "version"));
   ret->value = text_or(opilio_json_member(found, "value"), "");
   return true;
 }
 
-// Only the host knows which version the description declares.
-static void keep(opilio_json *in, plugin_string_t *name, plugin_string_t *value) {
+// Keeps a value without a version: only the host knows the version that the description declares.
+static void set_kept(opilio_json *in, plugin_string_t *name, plugin_string_t *value) {
   opilio_json made = opilio_json_empty(value->len ? OPILIO_JSON_OBJECT : OPILIO_JSON_NULL);
   if (value->len) opilio_json_set(&made, "value", opilio_json_of_text(opilio_borrowed(opilio_owned(opilio_borrowed(*value)))));
-  put(in, opilio_owned(opilio_borrowed(*name)), made);
+  set_member(in, opilio_owned(opilio_borrowed(*name)), made);
 }
 
-static bool noted(int32_t handle, plugin_string_t *name, plugin_string_t *ret) {
-  const opilio_json *left = opilio_json_member(&of(handle)->notes, ended(*name));
+static bool get_note(int32_t handle, plugin_string_t *name, plugin_string_t *ret) {
+  const opilio_json *left = opilio_json_member(&resource_of(handle)->notes, terminated(*name));
   if (!left) return first_named(fact(handle, "notes"), *name, ret);
   *ret = text_or(left, "");
   return true;
@@ -146,12 +146,12 @@ static opilio_plugin_types_candidate_t candidate(const opilio_json *facts) {
       .uri = text_or(opilio_json_member(facts, "uri"), ""),
       .surt = text_or(opilio_json_member(facts, "surt"), ""),
       .hop_path = text_or(opilio_json_member(facts, "hop-path"), ""),
-      .via = text_if(opilio_json_member(facts, "via")),
-      .via_surt = text_if(opilio_json_member(facts, "via-surt")),
+      .via = optional_text(opilio_json_member(facts, "via")),
+      .via_surt = optional_text(opilio_json_member(facts, "via-surt")),
       .context = text_or(opilio_json_member(facts, "context"), ""),
       .seed = opilio_json_boolean(opilio_json_member(facts, "seed"), false),
-      .source = text_if(opilio_json_member(facts, "source")),
-      .address = text_if(opilio_json_member(facts, "address")),
+      .source = optional_text(opilio_json_member(facts, "source")),
+      .address = optional_text(opilio_json_member(facts, "address")),
       .attributes = all_named(opilio_json_member(facts, "attributes")),
   };
 }
@@ -162,21 +162,21 @@ exports_opilio_plugin_observer_finished_t opilio_test_event(const opilio_json *f
   for (; annotated.len < opilio_json_length(annotations); annotated.len++) {
     annotated.ptr[annotated.len] = text_or(opilio_json_item(annotations, annotated.len), "");
   }
-  plugin_option_u64_t took = whole_if(opilio_json_member(facts, "took"));
+  plugin_option_u64_t took = optional_u64(opilio_json_member(facts, "took"));
   opilio_plugin_types_list_named_value_t attributes = all_named(opilio_json_member(facts, "attributes"));
   return (exports_opilio_plugin_observer_finished_t){
-      .at = whole(opilio_json_member(facts, "at")),
+      .at = u64_of(opilio_json_member(facts, "at")),
       .uri = text_or(opilio_json_member(facts, "uri"), ""),
       .status = (int32_t)opilio_json_number(opilio_json_member(facts, "status"), 0),
       .media_type = text_or(opilio_json_member(facts, "media-type"), ""),
-      .size = whole_if(opilio_json_member(facts, "size")),
+      .size = optional_u64(opilio_json_member(facts, "size")),
       .took = {took.is_some, took.val},
       .state = state_of(opilio_json_member(facts, "state")),
       .hop_path = text_or(opilio_json_member(facts, "hop-path"), ""),
-      .via = text_if(opilio_json_member(facts, "via")),
-      .source = text_if(opilio_json_member(facts, "source")),
+      .via = optional_text(opilio_json_member(facts, "via")),
+      .source = optional_text(opilio_json_member(facts, "source")),
       .queue = text_or(opilio_json_member(facts, "queue"), ""),
-      .digest = text_if(opilio_json_member(facts, "digest")),
+      .digest = optional_text(opilio_json_member(facts, "digest")),
       .annotations = annotated,
       .attributes = {attributes.ptr, attributes.len},
   };
@@ -195,19 +195,19 @@ void opilio_plugin_counters_count(plugin_string_t *name, uint64_t n) {
 }
 
 bool opilio_plugin_tables_kind_of(plugin_string_t *table, opilio_plugin_tables_kind_t *ret) {
-  const opilio_json *found = opilio_json_member(tables, ended(*table));
+  const opilio_json *found = opilio_json_member(tables, terminated(*table));
   if (!found) return false;
   bool surts = opilio_is(opilio_json_text(opilio_json_member(found, "kind"), OPILIO_TEXT("")), "surt-prefixes");
   ret->tag = surts ? OPILIO_PLUGIN_TABLES_KIND_SURT_PREFIXES : OPILIO_PLUGIN_TABLES_KIND_KEY_VALUES;
   return true;
 }
 
-// The row with the longest prefix of the key, or the last with the key itself.
+// Finds the row with the longest prefix of the key, or the last row with the key itself.
 bool opilio_plugin_tables_find(plugin_string_t *table, plugin_string_t *key, opilio_plugin_tables_row_t *ret) {
   opilio_plugin_tables_kind_t kind = {0};
   if (!opilio_plugin_tables_kind_of(table, &kind)) return false;
   bool surts = kind.tag == OPILIO_PLUGIN_TABLES_KIND_SURT_PREFIXES;
-  const opilio_json *rows = opilio_json_member(opilio_json_member(tables, ended(*table)), "rows");
+  const opilio_json *rows = opilio_json_member(opilio_json_member(tables, terminated(*table)), "rows");
   bool found = false;
   for (size_t n = 0; n < opilio_json_length(rows); n++) {
     const opilio_json *row = opilio_json_item(rows, n);
@@ -223,7 +223,7 @@ bool opilio_plugin_tables_find(plugin_string_t *table, plugin_string_t *key, opi
 void opilio_plugin_tables_find_candidates(plugin_string_t *table, opilio_plugin_tables_borrow_candidates_t candidates, plugin_list_bool_t *ret) {
   opilio_plugin_tables_kind_t kind = {0};
   opilio_plugin_tables_kind_of(table, &kind);
-  const opilio_json *all = of(candidates.__handle)->facts;
+  const opilio_json *all = resource_of(candidates.__handle)->facts;
   *ret = (plugin_list_bool_t){opilio_memory(opilio_json_length(all) * sizeof(bool)), opilio_json_length(all)};
   for (size_t n = 0; n < ret->len; n++) {
     opilio_plugin_types_candidate_t one = candidate(opilio_json_item(all, n));
@@ -258,7 +258,7 @@ void opilio_plugin_documents_method_document_header(opilio_plugin_documents_borr
   opilio_plugin_types_list_named_value_t all = all_named(fact(self.__handle, "headers"));
   *ret = (plugin_list_string_t){opilio_memory(all.len * sizeof *ret->ptr), 0};
   for (size_t n = 0; n < all.len; n++) {
-    if (without_case(opilio_borrowed(all.ptr[n].name), opilio_borrowed(*name))) ret->ptr[ret->len++] = all.ptr[n].value;
+    if (equal_ignoring_case(opilio_borrowed(all.ptr[n].name), opilio_borrowed(*name))) ret->ptr[ret->len++] = all.ptr[n].value;
   }
 }
 
@@ -266,17 +266,17 @@ void opilio_plugin_documents_method_document_media_type(opilio_plugin_documents_
   *ret = text_or(fact(self.__handle, "media-type"), "application/octet-stream");
 }
 
-static bool optional(int32_t handle, const char *name, plugin_string_t *ret) {
+static bool optional_fact(int32_t handle, const char *name, plugin_string_t *ret) {
   *ret = text_or(fact(handle, name), "");
   return is_there(fact(handle, name));
 }
 
 bool opilio_plugin_documents_method_document_charset(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret) {
-  return optional(self.__handle, "charset", ret);
+  return optional_fact(self.__handle, "charset", ret);
 }
 
 bool opilio_plugin_documents_method_document_fragment(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret) {
-  return optional(self.__handle, "fragment", ret);
+  return optional_fact(self.__handle, "fragment", ret);
 }
 
 static opilio_bytes content(opilio_plugin_documents_borrow_document_t self) {
@@ -302,7 +302,7 @@ static const uint16_t windows_1252[32] = {
 };
 
 bool opilio_test_is_single_byte(opilio_text charset) {
-  return without_case(charset, OPILIO_TEXT("iso-8859-1")) || without_case(charset, OPILIO_TEXT("windows-1252"));
+  return equal_ignoring_case(charset, OPILIO_TEXT("iso-8859-1")) || equal_ignoring_case(charset, OPILIO_TEXT("windows-1252"));
 }
 
 // Returns the length in bytes of the first character, or 0 if it is invalid UTF-8.
@@ -312,8 +312,8 @@ static size_t character(const uint8_t *at, size_t left) {
   for (size_t n = 1; n < length; n++) {
     if ((at[n] & 0xC0) != 0x80) return 0;
   }
-  bool beyond = (*at == 0xE0 && at[1] < 0xA0) || (*at == 0xED && at[1] >= 0xA0) || (*at == 0xF0 && at[1] < 0x90) || (*at == 0xF4 && at[1] >= 0x90);
-  return beyond ? 0 : length;
+  bool is_out_of_range = (*at == 0xE0 && at[1] < 0xA0) || (*at == 0xED && at[1] >= 0xA0) || (*at == 0xF0 && at[1] < 0x90) || (*at == 0xF4 && at[1] >= 0x90);
+  return is_out_of_range ? 0 : length;
 }
 
 void opilio_plugin_documents_method_document_text(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret) {
@@ -346,11 +346,11 @@ void opilio_plugin_documents_method_document_text(opilio_plugin_documents_borrow
 }
 
 bool opilio_plugin_documents_method_document_note(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *ret) {
-  return noted(self.__handle, name, ret);
+  return get_note(self.__handle, name, ret);
 }
 
 void opilio_plugin_documents_method_document_set_note(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *value) {
-  put(&of(self.__handle)->notes, *name, opilio_json_of_text(opilio_borrowed(opilio_owned(opilio_borrowed(*value)))));
+  set_member(&resource_of(self.__handle)->notes, *name, opilio_json_of_text(opilio_borrowed(opilio_owned(opilio_borrowed(*value)))));
 }
 
 void opilio_plugin_documents_method_document_annotate(opilio_plugin_documents_borrow_document_t self, plugin_string_t *annotation) {
@@ -359,30 +359,30 @@ void opilio_plugin_documents_method_document_annotate(opilio_plugin_documents_bo
 }
 
 bool opilio_plugin_documents_method_document_attribute(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, opilio_plugin_documents_kept_value_t *ret) {
-  return kept(&of(self.__handle)->kept_with_uri, name, ret);
+  return get_kept(&resource_of(self.__handle)->kept_with_uri, name, ret);
 }
 
 void opilio_plugin_documents_method_document_set_attribute(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *value) {
-  keep(&of(self.__handle)->kept_with_uri, name, value);
+  set_kept(&resource_of(self.__handle)->kept_with_uri, name, value);
 }
 
 bool opilio_plugin_documents_method_document_site_value(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, opilio_plugin_documents_kept_value_t *ret) {
-  return kept(&of(self.__handle)->kept_with_site, name, ret);
+  return get_kept(&resource_of(self.__handle)->kept_with_site, name, ret);
 }
 
 void opilio_plugin_documents_method_document_set_site_value(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *value) {
-  keep(&of(self.__handle)->kept_with_site, name, value);
+  set_kept(&resource_of(self.__handle)->kept_with_site, name, value);
 }
 
 // ---- candidates
 
 uint32_t opilio_plugin_documents_method_candidates_length(opilio_plugin_documents_borrow_candidates_t self) {
-  return (uint32_t)opilio_json_length(of(self.__handle)->facts);
+  return (uint32_t)opilio_json_length(resource_of(self.__handle)->facts);
 }
 
-// Returns one value of each candidate, each with a line feed.
+// Returns the values of all candidates in one column, each with a line feed.
 static void column(opilio_plugin_documents_borrow_candidates_t self, const char *name, plugin_string_t *ret) {
-  const opilio_json *all = of(self.__handle)->facts;
+  const opilio_json *all = resource_of(self.__handle)->facts;
   opilio_text lines = OPILIO_TEXT("");
   for (size_t n = 0; n < opilio_json_length(all); n++) {
     opilio_text value = opilio_json_text(opilio_json_member(opilio_json_item(all, n), name), OPILIO_TEXT(""));
@@ -406,42 +406,42 @@ COLUMN(sources, "source")
 COLUMN(addresses, "address")
 
 void opilio_plugin_documents_method_candidates_seeds(opilio_plugin_documents_borrow_candidates_t self, plugin_list_bool_t *ret) {
-  const opilio_json *all = of(self.__handle)->facts;
+  const opilio_json *all = resource_of(self.__handle)->facts;
   *ret = (plugin_list_bool_t){opilio_memory(opilio_json_length(all) * sizeof(bool)), opilio_json_length(all)};
   for (size_t n = 0; n < ret->len; n++) ret->ptr[n] = candidate(opilio_json_item(all, n)).seed;
 }
 
 void opilio_plugin_documents_method_candidates_get(opilio_plugin_documents_borrow_candidates_t self, uint32_t index, opilio_plugin_documents_candidate_t *ret) {
-  *ret = candidate(opilio_json_item(of(self.__handle)->facts, index));
+  *ret = candidate(opilio_json_item(resource_of(self.__handle)->facts, index));
 }
 
 // ---- queues and visits
 
-#define WHOLE(resource, method, type, name)                                                                    \
+#define NUMBER(resource, method, type, name)                                                                    \
   type opilio_plugin_documents_method_##resource##_##method(opilio_plugin_documents_borrow_##resource##_t self) { \
     return (type)opilio_json_number(fact(self.__handle, name), 0);                                             \
   }
 
-WHOLE(queue, queued, uint64_t, "queued")
-WHOLE(queue, succeeded, uint64_t, "succeeded")
-WHOLE(queue, failed, uint64_t, "failed")
-WHOLE(queue, bytes, uint64_t, "bytes")
-WHOLE(queue, base, uint8_t, "base")
-WHOLE(queue, now, uint64_t, "now")
-WHOLE(visit, now, uint64_t, "now")
-WHOLE(visit, status, int32_t, "status")
-WHOLE(visit, overdue, uint64_t, "overdue")
-WHOLE(visit, visits, uint64_t, "visits")
-WHOLE(visit, versions, uint64_t, "versions")
-WHOLE(visit, outlinks, uint64_t, "outlinks")
-WHOLE(visit, inlinks, uint64_t, "inlinks")
+NUMBER(queue, queued, uint64_t, "queued")
+NUMBER(queue, succeeded, uint64_t, "succeeded")
+NUMBER(queue, failed, uint64_t, "failed")
+NUMBER(queue, bytes, uint64_t, "bytes")
+NUMBER(queue, base, uint8_t, "base")
+NUMBER(queue, now, uint64_t, "now")
+NUMBER(visit, now, uint64_t, "now")
+NUMBER(visit, status, int32_t, "status")
+NUMBER(visit, overdue, uint64_t, "overdue")
+NUMBER(visit, visits, uint64_t, "visits")
+NUMBER(visit, versions, uint64_t, "versions")
+NUMBER(visit, outlinks, uint64_t, "outlinks")
+NUMBER(visit, inlinks, uint64_t, "inlinks")
 
 void opilio_plugin_documents_method_queue_name(opilio_plugin_documents_borrow_queue_t self, plugin_string_t *ret) {
   *ret = text_or(fact(self.__handle, "name"), "");
 }
 
 bool opilio_plugin_documents_method_queue_best(opilio_plugin_documents_borrow_queue_t self, uint8_t *ret) {
-  *ret = (uint8_t)whole(fact(self.__handle, "best"));
+  *ret = (uint8_t)u64_of(fact(self.__handle, "best"));
   return is_there(fact(self.__handle, "best"));
 }
 
@@ -458,12 +458,12 @@ opilio_plugin_documents_content_state_t opilio_plugin_documents_method_visit_sta
 }
 
 bool opilio_plugin_documents_method_visit_size(opilio_plugin_documents_borrow_visit_t self, uint64_t *ret) {
-  *ret = whole(fact(self.__handle, "size"));
+  *ret = u64_of(fact(self.__handle, "size"));
   return is_there(fact(self.__handle, "size"));
 }
 
 bool opilio_plugin_documents_method_visit_last_wait(opilio_plugin_documents_borrow_visit_t self, opilio_plugin_documents_duration_t *ret) {
-  *ret = whole(fact(self.__handle, "last-wait"));
+  *ret = u64_of(fact(self.__handle, "last-wait"));
   return is_there(fact(self.__handle, "last-wait"));
 }
 
@@ -472,10 +472,10 @@ void opilio_plugin_documents_method_visit_history(opilio_plugin_documents_borrow
   *ret = (opilio_plugin_documents_list_past_visit_t){opilio_memory(opilio_json_length(list) * sizeof *ret->ptr), opilio_json_length(list)};
   for (size_t n = 0; n < ret->len; n++) {
     const opilio_json *one = opilio_json_item(list, n);
-    ret->ptr[n].at = whole(opilio_json_member(one, "at"));
+    ret->ptr[n].at = u64_of(opilio_json_member(one, "at"));
     ret->ptr[n].status = (int32_t)opilio_json_number(opilio_json_member(one, "status"), 0);
     ret->ptr[n].state = state_of(opilio_json_member(one, "state"));
-    ret->ptr[n].size = whole_if(opilio_json_member(one, "size"));
+    ret->ptr[n].size = optional_u64(opilio_json_member(one, "size"));
   }
 }
 
@@ -488,8 +488,8 @@ void opilio_plugin_documents_method_visit_signals(opilio_plugin_documents_borrow
   *ret = (opilio_plugin_documents_list_signal_t){opilio_memory(opilio_json_length(list) * sizeof *ret->ptr), opilio_json_length(list)};
   for (size_t n = 0; n < ret->len; n++) {
     const opilio_json *one = opilio_json_item(list, n);
-    plugin_option_u64_t modified = whole_if(opilio_json_member(one, "modified"));
-    ret->ptr[n].at = whole(opilio_json_member(one, "at"));
+    plugin_option_u64_t modified = optional_u64(opilio_json_member(one, "modified"));
+    ret->ptr[n].at = u64_of(opilio_json_member(one, "at"));
     ret->ptr[n].source = text_or(opilio_json_member(one, "source"), "");
     ret->ptr[n].modified.is_some = modified.is_some;
     ret->ptr[n].modified.val = modified.val;
@@ -502,37 +502,37 @@ void opilio_plugin_documents_method_visit_neighbourhood(opilio_plugin_documents_
   for (size_t n = 0; n < ret->len; n++) {
     const opilio_json *one = opilio_json_item(list, n);
     ret->ptr[n].shares = text_or(opilio_json_member(one, "shares"), "");
-    ret->ptr[n].documents = whole(opilio_json_member(one, "documents"));
-    ret->ptr[n].visits = whole(opilio_json_member(one, "visits"));
-    ret->ptr[n].changes = whole(opilio_json_member(one, "changes"));
-    ret->ptr[n].observed = whole(opilio_json_member(one, "observed"));
+    ret->ptr[n].documents = u64_of(opilio_json_member(one, "documents"));
+    ret->ptr[n].visits = u64_of(opilio_json_member(one, "visits"));
+    ret->ptr[n].changes = u64_of(opilio_json_member(one, "changes"));
+    ret->ptr[n].observed = u64_of(opilio_json_member(one, "observed"));
   }
 }
 
 bool opilio_plugin_documents_method_visit_measure(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, double *ret) {
-  const opilio_json *found = opilio_json_member(fact(self.__handle, "measures"), ended(*name));
+  const opilio_json *found = opilio_json_member(fact(self.__handle, "measures"), terminated(*name));
   *ret = opilio_json_number(found, 0);
   return is_there(found);
 }
 
 bool opilio_plugin_documents_method_visit_attribute(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, opilio_plugin_documents_kept_value_t *ret) {
-  return kept(&of(self.__handle)->kept_with_uri, name, ret);
+  return get_kept(&resource_of(self.__handle)->kept_with_uri, name, ret);
 }
 
 void opilio_plugin_documents_method_visit_set_attribute(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, plugin_string_t *value) {
-  keep(&of(self.__handle)->kept_with_uri, name, value);
+  set_kept(&resource_of(self.__handle)->kept_with_uri, name, value);
 }
 
 bool opilio_plugin_documents_method_visit_site_value(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, opilio_plugin_documents_kept_value_t *ret) {
-  return kept(&of(self.__handle)->kept_with_site, name, ret);
+  return get_kept(&resource_of(self.__handle)->kept_with_site, name, ret);
 }
 
 void opilio_plugin_documents_method_visit_set_site_value(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, plugin_string_t *value) {
-  keep(&of(self.__handle)->kept_with_site, name, value);
+  set_kept(&resource_of(self.__handle)->kept_with_site, name, value);
 }
 
 bool opilio_plugin_documents_method_visit_note(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, plugin_string_t *ret) {
-  return noted(self.__handle, name, ret);
+  return get_note(self.__handle, name, ret);
 }
 
 // Native tests have no borrowed resources, so dropping has no effect.

@@ -19,7 +19,7 @@ opilio_json opilio_json_of_bytes(opilio_bytes bytes) {
 }
 
 void opilio_json_add(opilio_json *list, opilio_json item) {
-  // The room doubles, so a list is full if its length is a power of two.
+  // The capacity doubles, so a list is full if its length is a power of two.
   if ((list->length & (list->length - 1)) == 0) {
     opilio_json *items = opilio_memory((list->length ? 2 * list->length : 1) * sizeof *items);
     opilio_text *names = opilio_memory((list->length ? 2 * list->length : 1) * sizeof *names);
@@ -38,11 +38,11 @@ void opilio_json_set(opilio_json *object, const char *name, opilio_json value) {
   object->names[object->length - 1] = opilio_text_of(name);
 }
 
-static opilio_text joined(opilio_text one, opilio_text other) {
+static opilio_text join(opilio_text one, opilio_text other) {
   return opilio_format("%.*s%.*s", (int)one.len, one.ptr, (int)other.len, other.ptr);
 }
 
-static opilio_text quoted(opilio_text text) {
+static opilio_text quote(opilio_text text) {
   char *made = opilio_memory(6 * text.len + 3);
   char *to = made;
   *to++ = '"';
@@ -66,23 +66,23 @@ static opilio_text number(double of) {
   return whole ? opilio_format("%.0f", of) : opilio_format("%.17g", of);
 }
 
-opilio_text opilio_json_written(const opilio_json *json) {
+opilio_text opilio_json_to_text(const opilio_json *json) {
   switch (json ? json->type : OPILIO_JSON_NULL) {
     case OPILIO_JSON_NULL: return OPILIO_TEXT("null");
     case OPILIO_JSON_BOOLEAN: return json->boolean ? OPILIO_TEXT("true") : OPILIO_TEXT("false");
     case OPILIO_JSON_NUMBER: return number(json->number);
-    case OPILIO_JSON_TEXT: return quoted(json->text);
+    case OPILIO_JSON_TEXT: return quote(json->text);
     case OPILIO_JSON_LIST:
     case OPILIO_JSON_OBJECT: break;
   }
   bool object = json->type == OPILIO_JSON_OBJECT;
   opilio_text made = object ? OPILIO_TEXT("{") : OPILIO_TEXT("[");
   for (size_t n = 0; n < json->length; n++) {
-    if (n) made = joined(made, OPILIO_TEXT(","));
-    if (object) made = joined(joined(made, quoted(json->names[n])), OPILIO_TEXT(":"));
-    made = joined(made, opilio_json_written(&json->items[n]));
+    if (n) made = join(made, OPILIO_TEXT(","));
+    if (object) made = join(join(made, quote(json->names[n])), OPILIO_TEXT(":"));
+    made = join(made, opilio_json_to_text(&json->items[n]));
   }
-  return joined(made, object ? OPILIO_TEXT("}") : OPILIO_TEXT("]"));
+  return join(made, object ? OPILIO_TEXT("}") : OPILIO_TEXT("]"));
 }
 
 static const opilio_json *member(const opilio_json *object, opilio_text name) {

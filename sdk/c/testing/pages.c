@@ -37,8 +37,8 @@ NUMBER(steps_left, uint32_t, "steps-left", 50)
 
 bool opilio_plugin_documents_method_page_count(page self, plugin_string_t *selector, uint64_t *ret) {
   opilio_text name = opilio_borrowed(*selector);
-  const char *ended = opilio_format("%.*s", (int)name.len, name.ptr).ptr;
-  const opilio_json *found = opilio_json_member(opilio_test_fact(self.__handle, "counts"), ended);
+  const char *terminated = opilio_format("%.*s", (int)name.len, name.ptr).ptr;
+  const opilio_json *found = opilio_json_member(opilio_test_fact(self.__handle, "counts"), terminated);
   *ret = (uint64_t)opilio_json_number(found, 0);
   return found != NULL;
 }

@@ -16,7 +16,7 @@ opilio_json opilio_json_of_bytes(opilio_bytes bytes);
 void opilio_json_add(opilio_json *list, opilio_json item);
 // The name is not copied.
 void opilio_json_set(opilio_json *object, const char *name, opilio_json value);
-opilio_text opilio_json_written(const opilio_json *json);
+opilio_text opilio_json_to_text(const opilio_json *json);
 bool opilio_json_equal(const opilio_json *one, const opilio_json *other);
 // Converts a list of numbers to bytes.
 opilio_bytes opilio_json_bytes(const opilio_json *list);

@@ -1,5 +1,5 @@
-//! Candidates as filters and precedence plugins read them: one by one. The host passes them by column, each column when a value
-//! of it is first read.
+//! Views of candidates, for filters and precedence plugins. The host passes candidates by column, each column when one of its
+//! values is first read.
 
 use std::cell::{OnceCell, RefCell};
 
@@ -19,7 +19,7 @@ pub struct Candidates<'a> {
     addresses: OnceCell<Lines>,
     seeds: OnceCell<Vec<bool>>,
     /// Results of table look-ups for all candidates, by name of the table.
-    found: RefCell<Vec<(String, Vec<bool>)>>,
+    lookups: RefCell<Vec<(String, Vec<bool>)>>,
 }
 
 /// A column: a line for each candidate.
@@ -63,7 +63,7 @@ impl<'a> Candidates<'a> {
             sources: OnceCell::new(),
             addresses: OnceCell::new(),
             seeds: OnceCell::new(),
-            found: RefCell::default(),
+            lookups: RefCell::default(),
         }
     }
 
@@ -73,7 +73,7 @@ impl<'a> Candidates<'a> {
         self.length
     }
 
-    /// Whether there are no candidates; always false in a call of the host.
+    /// Returns `true` if there are no candidates. The host never makes such a call.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
@@ -84,20 +84,20 @@ impl<'a> Candidates<'a> {
         (0..self.length).map(|index| CandidateView(View::Row(self, index)))
     }
 
-    /// Whether each candidate has a row in a table; all false if the table does not exist.
+    /// Looks up each candidate in a table. All results are `false` if the table does not exist.
     #[must_use]
     pub fn in_table(&self, name: &str) -> Vec<bool> {
         table(name).find_candidates(self.handle)
     }
 
     fn is_in_table(&self, name: &str, index: usize) -> bool {
-        let mut found = self.found.borrow_mut();
-        if let Some((_, answers)) = found.iter().find(|(known, _)| known == name) {
+        let mut lookups = self.lookups.borrow_mut();
+        if let Some((_, answers)) = lookups.iter().find(|(known, _)| known == name) {
             return answers[index];
         }
         let answers = self.in_table(name);
         let answer = answers[index];
-        found.push((name.to_owned(), answers));
+        lookups.push((name.to_owned(), answers));
         answer
     }
 }
@@ -109,7 +109,7 @@ pub struct CandidateView<'a>(View<'a>);
 #[derive(Clone, Copy)]
 enum View<'a> {
     Row(&'a Candidates<'a>, usize),
-    /// The candidate of a visit, which the host passes whole.
+    /// The candidate of a visit. The host passes all its values at once.
     Whole(&'a Candidate),
 }
 
@@ -138,10 +138,10 @@ macro_rules! texts {
 texts! {
     /// Normalised URI, as it would be fetched.
     uri in uris;
-    /// Its SURT form, for comparison with scope prefixes: `http://(org,example,www,)/path`; https reads http.
+    /// SURT form, for comparison with scope prefixes: `http://(org,example,www,)/path`. Its scheme is http for https URIs too.
     surt in surts;
-    /// Hop path from the seed, including the hop that found it; empty for a seed. A path of more than 50 hops reads `N+` and
-    /// the last 50.
+    /// Hop path from the seed, including the hop that found the URI; empty for a seed. A path of more than 50 hops is written
+    /// as `N+` and its last 50 hops.
     hop_path in hop_paths;
     /// Position on the page, such as `a/@href`; empty for a seed.
     context in contexts;
@@ -165,18 +165,18 @@ macro_rules! optional_texts {
 }
 
 optional_texts! {
-    /// The page it was found on; none for a seed.
+    /// URI of the page on which it was found; `None` for a seed.
     via in vias;
     /// SURT form of `via`.
     via_surt in via_surts;
-    /// The seed it descends from, if the profile keeps sources.
+    /// The seed from which it descends, if the profile keeps sources.
     source in sources;
-    /// The server's address, if it is known at this stage.
+    /// IP address of the server, if it is known at this stage.
     address in addresses;
 }
 
 impl CandidateView<'_> {
-    /// Whether it is a seed, or a redirect from one that the profile counts as a seed.
+    /// Returns `true` for a seed, and for a redirect from a seed that the profile counts as a seed.
     #[must_use]
     pub fn seed(&self) -> bool {
         match self.0 {
@@ -185,7 +185,7 @@ impl CandidateView<'_> {
         }
     }
 
-    /// Whether it has a row in this table: by its SURT form in a table of SURT prefixes, by its URI in others. All candidates
+    /// Looks up the candidate in this table: by its SURT form in a table of SURT prefixes, by its URI in others. All candidates
     /// of the call are looked up at once.
     #[must_use]
     pub fn is_in_table(&self, name: &str) -> bool {

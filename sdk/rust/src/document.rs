@@ -1,4 +1,4 @@
-//! Methods of both kinds of document in addition to the contract: the host's in a component, the test double natively.
+//! Methods that the contract does not have, for documents of the host and for test doubles.
 
 use crate::Document;
 

@@ -1,4 +1,4 @@
-//! `export!`, and the component's side of every interface: one configured plugin, kept from `configure` on.
+//! `export!`, and the exports of a component. They call the plugin that `configure` stored.
 
 /// Makes a component of plugins, listed by kind. A plugin of several kinds is in several lists.
 ///
@@ -6,7 +6,7 @@
 /// opilio_plugin::export!(filters: [Hops, PathDepth], extractors: [Feed]);
 /// ```
 ///
-/// Besides the component's exports it defines `pub fn plugins() -> Plugins` for tests and benchmarks.
+/// The macro also defines `pub fn plugins() -> Plugins`, for tests and benchmarks.
 #[macro_export]
 macro_rules! export {
     ($($kind:ident: [$($plugin:ty),+ $(,)?]),+ $(,)?) => {
@@ -166,7 +166,7 @@ mod component {
     /// Size of one allocation, small enough to come from the heap.
     const BLOCK_BYTES: usize = 32 * 1024;
 
-    /// Grows the heap. Every call begins with the memory that `configure` left, so it need not grow its own.
+    /// Grows the heap in advance. Every call begins with the memory that `configure` left, so calls rarely need to grow it.
     fn reserve_heap() {
         let blocks: Vec<Vec<u8>> = (0..HEAP_BYTES / BLOCK_BYTES)
             .map(|_| Vec::with_capacity(BLOCK_BYTES))

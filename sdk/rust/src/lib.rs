@@ -4,9 +4,9 @@
 //! [`Precedence`], [`Observer`] and [`PageBehavior`] are its kinds. [`export!`] makes a component of one or several plugins.
 //!
 //! The same crate runs natively: [`testing`] has documents and visits to call plugins with, and runs cases written in JSON.
-//! `README.md` beside this crate has a whole plugin.
+//! The `README.md` of this crate has a complete plugin.
 
-// The export macros of the bindings name this crate by its name, also from within.
+// The export macros of the bindings refer to this crate by its name, even inside the crate.
 extern crate self as opilio_plugin;
 
 mod candidates;

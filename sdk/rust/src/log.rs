@@ -1,4 +1,5 @@
-//! Log lines and counters for the operator: the host's in a component, captured for [`testing`](crate::testing) natively.
+//! Log lines and counters for the operator. Components pass them to the host. Native builds capture them for
+//! [`testing`](crate::testing).
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::common::opilio::plugin::{counters, log as host};
@@ -7,7 +8,7 @@ use crate::native::double::{counters, log as host};
 
 pub use crate::bindings::common::opilio::plugin::log::Level;
 
-/// Writes a line. It is kept with the URI being processed.
+/// Writes a line to the plugin's log. The host adds the URI being processed.
 pub fn log(level: Level, message: impl AsRef<str>) {
     host::write(level, message.as_ref());
 }

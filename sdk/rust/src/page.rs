@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::{Action, Click, ScrollTarget, SelectorWait, StepPlan, error};
 
 impl StepPlan {
-    /// Carries these actions out; there is a next step.
+    /// A plan with these actions, and a next step after them.
     #[must_use]
     pub fn then(actions: Vec<Action>) -> Self {
         Self {
@@ -15,7 +15,7 @@ impl StepPlan {
         }
     }
 
-    /// Ends the behaviour.
+    /// A plan that ends the behaviour.
     #[must_use]
     pub fn finish() -> Self {
         Self {
@@ -42,8 +42,8 @@ impl StepPlan {
     }
 }
 
-/// Returns the value that the last step passed on with [`StepPlan::remember`]; the default at the first step, and if the memory
-/// has another form.
+/// Returns the value that the last step passed on with [`StepPlan::remember`]. Returns the default at the first step, and if the
+/// memory is not a value of this type.
 #[must_use]
 pub fn recall<T: DeserializeOwned + Default>(memory: &[u8]) -> T {
     serde_json::from_slice(memory).unwrap_or_default()
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_step_remembers_the_next_one_recalls() {
+    fn recall_returns_the_remembered_value() {
         let plan = StepPlan::finish().remember(&(3_u8, "x".to_owned()));
         assert_eq!(recall::<(u8, String)>(&plan.memory), (3, "x".to_owned()));
         assert_eq!(recall::<(u8, String)>(b""), (0, String::new()));

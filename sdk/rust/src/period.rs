@@ -40,9 +40,9 @@ impl Period {
 
 /// Error for a text that is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoPeriod(String);
+pub struct InvalidPeriod(String);
 
-impl fmt::Display for NoPeriod {
+impl fmt::Display for InvalidPeriod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -52,13 +52,13 @@ impl fmt::Display for NoPeriod {
     }
 }
 
-impl std::error::Error for NoPeriod {}
+impl std::error::Error for InvalidPeriod {}
 
 impl FromStr for Period {
-    type Err = NoPeriod;
+    type Err = InvalidPeriod;
 
-    fn from_str(text: &str) -> Result<Self, NoPeriod> {
-        let bad = || NoPeriod(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidPeriod> {
+        let bad = || InvalidPeriod(text.to_owned());
         let mut rest = text.trim_ascii();
         let mut total: u64 = 0;
         let mut smallest = usize::MAX;
@@ -110,8 +110,8 @@ impl Serialize for Period {
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
-        impl Visitor<'_> for Written {
+        struct PeriodVisitor;
+        impl Visitor<'_> for PeriodVisitor {
             type Value = Period;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,18 +129,18 @@ impl<'de> Deserialize<'de> for Period {
             fn visit_i64<E: Error>(self, seconds: i64) -> Result<Period, E> {
                 u64::try_from(seconds)
                     .map(Period::seconds)
-                    .map_err(|_| E::custom(NoPeriod(seconds.to_string())))
+                    .map_err(|_| E::custom(InvalidPeriod(seconds.to_string())))
             }
 
             fn visit_f64<E: Error>(self, seconds: f64) -> Result<Period, E> {
                 let whole = Duration::try_from_secs_f64(seconds)
-                    .map_err(|_| E::custom(NoPeriod(seconds.to_string())))?;
+                    .map_err(|_| E::custom(InvalidPeriod(seconds.to_string())))?;
                 Ok(Period(Duration::from_millis(
                     u64::try_from(whole.as_millis()).unwrap_or(u64::MAX),
                 )))
             }
         }
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(PeriodVisitor)
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_period_is_refused() {
+    fn invalid_durations_are_rejected() {
         for json in [
             "\"\"",
             "\"1\"",
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_in_its_largest_whole_unit() {
+    fn display_uses_the_largest_exact_unit() {
         for (seconds, text) in [
             (0, "0s"),
             (86_400, "1d"),

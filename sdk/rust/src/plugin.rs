@@ -16,7 +16,7 @@ pub trait Plugin: Sized + 'static {
     const NAME: &'static str;
     /// One sentence for the operator.
     const SUMMARY: &'static str;
-    /// Semantic version; none: the version of the crate that exports the plugin.
+    /// Semantic version. `None`: the version of the crate that exports the plugin.
     const VERSION: Option<&'static str> = None;
 
     /// Settings in the profile. Derive [`JsonSchema`] and `Deserialize` with
@@ -41,7 +41,7 @@ pub trait Plugin: Sized + 'static {
         Vec::new()
     }
 
-    /// Additional parts of the description for later contract versions.
+    /// Additional parts of the description, for later contract versions.
     #[must_use]
     fn attributes() -> Vec<NamedValue> {
         Vec::new()
@@ -53,7 +53,7 @@ pub trait Extractor: Plugin {
     /// Extracts one document or one fragment.
     fn extract(&self, document: &Document) -> Extraction;
 
-    /// Extracts documents of one type: one whole document, or all fragments of a page. Answers are in the same order.
+    /// Extracts documents of one type: one whole document, or all fragments of a page. The results are in the same order.
     fn extract_all(&self, documents: &[Document]) -> Vec<Extraction> {
         documents
             .iter()
@@ -78,7 +78,7 @@ pub trait Filter: Plugin {
             .collect()
     }
 
-    /// Judges a response. By default its candidate is judged, so that a filter of URIs works at every stage.
+    /// Judges a response. By default the candidate of its visit is judged, so that a filter of URIs works at every stage.
     fn judge_document(&self, stage: &Stage, document: &Document, visit: &Visit) -> Ruling {
         let _ = document;
         with_candidate(visit, |candidate| self.judge_candidate(stage, candidate))

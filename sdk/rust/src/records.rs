@@ -162,7 +162,7 @@ impl Comparison {
 }
 
 impl Keep {
-    /// A value kept with the URI. `version` is that of the value's form.
+    /// A value kept with the URI. `version` is the version of the value's format.
     pub fn with_uri(name: impl Into<String>, version: u32) -> Self {
         Self {
             name: name.into(),
@@ -171,7 +171,7 @@ impl Keep {
         }
     }
 
-    /// A value kept with the site, the URI's host and port. `version` is that of the value's form.
+    /// A value kept with the site, the URI's host and port. `version` is the version of the value's format.
     pub fn with_site(name: impl Into<String>, version: u32) -> Self {
         Self {
             name: name.into(),
@@ -192,7 +192,7 @@ impl Line {
 }
 
 impl Report {
-    /// A report that replaces the earlier one in the observer's file of that name.
+    /// A report. It replaces the content of the observer's file of this name.
     pub fn new(file: impl Into<String>, content: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -213,7 +213,7 @@ impl Handles {
 }
 
 impl Description {
-    /// Whether the plugin exports this kind.
+    /// Returns `true` if the plugin exports this kind.
     #[must_use]
     pub fn is(&self, kind: &Kind) -> bool {
         self.kinds.contains(kind)

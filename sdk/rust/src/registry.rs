@@ -1,4 +1,4 @@
-//! The plugins of one component: described, configured by name, and called. `export!` fills it. Tests and benchmarks call it
+//! The registry of a component's plugins: describes, configures and calls them. `export!` fills it. Tests and benchmarks call it
 //! natively, as the host calls the component.
 
 use std::any::Any;
@@ -38,7 +38,7 @@ struct Entry {
     calls: Calls,
 }
 
-/// A function for each call of the plugin's kinds, for the type that `configure` made.
+/// The functions that call a plugin of one type. Those of kinds that the plugin lacks are `None`.
 #[derive(Clone, Copy, Default)]
 struct Calls {
     extract: Option<Extract>,
@@ -181,7 +181,7 @@ impl Plugins {
         self
     }
 
-    /// The calls of `P`, which is added with its first kind.
+    /// Returns the calls of `P`. Adds `P` if it is not in the list yet.
     fn calls<P: Plugin>(&mut self) -> &mut Calls {
         let at = self
             .entries
@@ -199,7 +199,7 @@ impl Plugins {
         &mut self.entries[at].calls
     }
 
-    /// The result of the component's `describe`.
+    /// Returns the result of the component's `describe`.
     #[must_use]
     pub fn describe(&self) -> Vec<Description> {
         self.entries
@@ -234,8 +234,8 @@ impl Plugins {
     }
 }
 
-/// A configured plugin, called by kind. Calling a kind that it lacks is the caller's mistake and panics, as the component would
-/// trap.
+/// A configured plugin, called by kind. Calls of a kind that the plugin lacks panic, because they are mistakes of the caller. In
+/// a component, such calls trap.
 pub struct Configured {
     plugin: Box<dyn Any>,
     calls: Calls,
@@ -245,31 +245,31 @@ impl Configured {
     /// `extractor.extract`.
     #[must_use]
     pub fn extract(&self, documents: &[Document]) -> Vec<Extraction> {
-        asked(self.calls.extract, "extractor")(&*self.plugin, documents)
+        require(self.calls.extract, "extractor")(&*self.plugin, documents)
     }
 
     /// `filter.judge-candidates`.
     #[must_use]
     pub fn judge_candidates(&self, stage: &Stage, candidates: &CandidatesHandle) -> Vec<Ruling> {
         let candidates = Candidates::new(candidates);
-        asked(self.calls.judge_candidates, "filter")(&*self.plugin, stage, &candidates)
+        require(self.calls.judge_candidates, "filter")(&*self.plugin, stage, &candidates)
     }
 
     /// `filter.judge-document`.
     #[must_use]
     pub fn judge_document(&self, stage: &Stage, document: &Document, visit: &Visit) -> Ruling {
-        asked(self.calls.judge_document, "filter")(&*self.plugin, stage, document, visit)
+        require(self.calls.judge_document, "filter")(&*self.plugin, stage, document, visit)
     }
 
     /// `digest-stripper.strip`.
     pub fn strip(&self, document: &Document) -> Result<Vec<Span>, StripProblem> {
-        asked(self.calls.strip, "digest-stripper")(&*self.plugin, document)
+        require(self.calls.strip, "digest-stripper")(&*self.plugin, document)
     }
 
     /// `change-evaluator.compare`.
     #[must_use]
     pub fn compare(&self, document: &Document, visit: &Visit, last: Option<&[u8]>) -> Comparison {
-        asked(self.calls.compare, "change-evaluator")(&*self.plugin, document, visit, last)
+        require(self.calls.compare, "change-evaluator")(&*self.plugin, document, visit, last)
     }
 
     /// `precedence.rank-candidates`.
@@ -280,41 +280,41 @@ impl Configured {
         document: Option<&Document>,
     ) -> Vec<Option<u8>> {
         let candidates = Candidates::new(candidates);
-        asked(self.calls.rank_candidates, "precedence")(&*self.plugin, &candidates, document)
+        require(self.calls.rank_candidates, "precedence")(&*self.plugin, &candidates, document)
     }
 
     /// `precedence.rank-queue`.
     #[must_use]
     pub fn rank_queue(&self, queue: &Queue) -> Option<u8> {
-        asked(self.calls.rank_queue, "precedence")(&*self.plugin, queue)
+        require(self.calls.rank_queue, "precedence")(&*self.plugin, queue)
     }
 
     /// `observer.observe`.
     #[must_use]
     pub fn observe(&self, memory: &[u8], events: &[Finished]) -> Observation {
-        asked(self.calls.observe, "observer")(&*self.plugin, memory, events)
+        require(self.calls.observe, "observer")(&*self.plugin, memory, events)
     }
 
     /// `observer.report`.
     #[must_use]
     pub fn report(&self, memory: &[u8], now: u64) -> Vec<Report> {
-        asked(self.calls.report, "observer")(&*self.plugin, memory, now)
+        require(self.calls.report, "observer")(&*self.plugin, memory, now)
     }
 
     /// `wait-evaluator.evaluate`.
     #[must_use]
     pub fn evaluate(&self, visit: &Visit) -> Option<Wait> {
-        asked(self.calls.evaluate, "wait-evaluator")(&*self.plugin, visit)
+        require(self.calls.evaluate, "wait-evaluator")(&*self.plugin, visit)
     }
 
     /// `page-behavior.step`.
     #[must_use]
     pub fn step(&self, page: &Page, visit: &Visit, memory: &[u8]) -> StepPlan {
-        asked(self.calls.step, "page-behavior")(&*self.plugin, page, visit, memory)
+        require(self.calls.step, "page-behavior")(&*self.plugin, page, visit, memory)
     }
 }
 
-fn asked<F>(call: Option<F>, kind: &str) -> F {
+fn require<F>(call: Option<F>, kind: &str) -> F {
     match call {
         Some(call) => call,
         None => panic!("the configured plugin is not of kind {kind}"),

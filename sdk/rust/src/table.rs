@@ -1,4 +1,4 @@
-//! Tables of the host: the host's in a component, those of [`testing`](crate::testing) natively.
+//! Tables: those of the host in a component, those of [`testing`](crate::testing) in native tests.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::common::opilio::plugin::tables as host;
@@ -22,13 +22,13 @@ pub fn table(name: &str) -> Table<'_> {
 }
 
 impl Table<'_> {
-    /// The kind of table; none if the profile does not name it.
+    /// The kind of table; `None` if the profile does not name the table.
     #[must_use]
     pub fn kind(&self) -> Option<TableKind> {
         host::kind_of(self.name)
     }
 
-    /// The row for a key.
+    /// Returns the row for a key: that of its longest SURT prefix, of the first matching regular expression, or of the same key.
     #[must_use]
     pub fn find(&self, key: &str) -> Option<Row> {
         host::find(self.name, key)

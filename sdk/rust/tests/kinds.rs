@@ -1,4 +1,4 @@
-//! Native tests of the kinds that contracts 0.2.0 and 0.3.0 added, of tables and kept values.
+//! Native tests of the kinds that contracts 0.2.0 and 0.3.0 added, of tables, and of kept values.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use opilio_plugin::testing::{
@@ -153,12 +153,12 @@ fn plugins() -> Plugins {
 }
 
 #[test]
-fn its_cases_hold() {
+fn cases_pass() {
     opilio_plugin::testing::check_cases(&plugins(), "tests/kinds");
 }
 
 #[test]
-fn it_is_described_with_its_kinds_and_what_it_keeps() {
+fn description_has_kinds_and_kept_values() {
     let description = plugins().describe().remove(0);
     assert_eq!(
         description.kinds,
@@ -174,7 +174,7 @@ fn it_is_described_with_its_kinds_and_what_it_keeps() {
 }
 
 #[test]
-fn what_it_keeps_can_be_looked_at() {
+fn kept_values_can_be_read() {
     let (document, visit) = (
         document("http://example.com/").text("one\ntwo"),
         visit(Default::default()),
@@ -195,7 +195,7 @@ fn what_it_keeps_can_be_looked_at() {
 }
 
 #[test]
-fn candidates_are_views_of_the_same_columns_whole_or_not() {
+fn views_of_columns_and_of_whole_candidates_agree() {
     let list = vec![
         Candidate {
             uri: "http://a/".to_owned(),
@@ -253,7 +253,7 @@ fn candidates_are_views_of_the_same_columns_whole_or_not() {
 }
 
 #[test]
-fn queues_are_ranked_by_what_a_test_says_of_them() {
+fn queues_are_ranked_by_the_given_facts() {
     let facts = QueueFacts {
         best: Some(4),
         base: 2,

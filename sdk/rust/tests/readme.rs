@@ -1,9 +1,9 @@
-//! The README's plugin is a plugin: it is `plugin/lazy_images.rs`, word for word, and its cases, one of which is in the
-//! book, hold.
+//! Tests of the README's plugin. The README contains `plugin/lazy_images.rs` word for word, and `docs/PLUGINS.md` contains its
+//! case.
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(
     unreachable_pub,
-    reason = "a plugin is the root of its crate, here it is a module"
+    reason = "a plugin is the root of its crate, but a module here"
 )]
 
 use opilio_plugin::testing::{counted, document, logged};
@@ -13,7 +13,7 @@ use opilio_plugin::{Kind, Level, count, info};
 mod lazy_images;
 
 #[test]
-fn the_readme_shows_the_plugin_and_the_book_its_case() {
+fn readme_contains_the_plugin_and_docs_contain_its_case() {
     let readme = include_str!("../README.md");
     assert!(
         readme.contains(include_str!("plugin/lazy_images.rs")),
@@ -26,12 +26,12 @@ fn the_readme_shows_the_plugin_and_the_book_its_case() {
 }
 
 #[test]
-fn its_cases_hold() {
+fn cases_pass() {
     opilio_plugin::testing::check_cases(&lazy_images::plugins(), "tests/cases");
 }
 
 #[test]
-fn it_describes_itself() {
+fn description_has_name_version_kinds_and_schema() {
     let description = lazy_images::plugins().describe().remove(0);
     assert_eq!(description.name, "lazy-images");
     assert_eq!(description.version, env!("CARGO_PKG_VERSION"));
@@ -48,7 +48,7 @@ fn it_describes_itself() {
 }
 
 #[test]
-fn unknown_plugins_and_settings_are_faults() {
+fn unknown_plugins_and_invalid_settings_are_rejected() {
     let plugins = lazy_images::plugins();
     assert!(plugins.configure("lazy-videos", "{}").is_err());
     assert!(
@@ -64,7 +64,7 @@ fn unknown_plugins_and_settings_are_faults() {
 }
 
 #[test]
-fn documents_are_read_like_the_hosts() {
+fn test_documents_behave_like_those_of_the_host() {
     let document = document("http://example.com/a")
         .header("ETag", "x")
         .header("etag", "y")

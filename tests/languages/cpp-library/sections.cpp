@@ -1,4 +1,4 @@
-// C++ with its library, strings and containers, on the header for C: a link for every section of a menu.
+// A plugin that uses the C++ standard library with opilio.h. It returns a link for each section of a menu.
 
 #include <opilio.h>
 
@@ -8,7 +8,7 @@
 
 static const char settings_schema[] =
     "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
-    "\"mark\": {\"type\": \"string\", \"default\": \"section:\", \"description\": \"What stands before a section's name.\"}}}";
+    "\"mark\": {\"type\": \"string\", \"default\": \"section:\", \"description\": \"Text before the name of a section.\"}}}";
 
 struct Sections {
   std::string mark;
@@ -24,13 +24,13 @@ static void extract(const void *from, opilio_document document, opilio_extractio
   const auto &mark = static_cast<const Sections *>(from)->mark;
   opilio_text whole = opilio_document_text(document);
   std::string_view text(whole.ptr, whole.len);
-  // Each section once, in the order of their names.
+  // Each section counts once. The set sorts them by name.
   std::set<std::string_view> names;
   for (size_t at = 0; (at = text.find(mark, at)) != text.npos;) {
     at += mark.size();
     names.insert(text.substr(at, text.find_first_of(" \n<\"", at) - at));
   }
-  // Links point to their texts, which stay where they are for the whole call.
+  // The texts of the links.
   static std::set<std::string> links;
   for (auto name : names) {
     const auto &link = *links.insert("/" + std::string(name) + "/").first;

@@ -1,4 +1,5 @@
-// Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told.
+// Extracts the first line of a document as a link, and passes the rest on as a fragment. Documents `fail` and `wrong` cause plugin
+// errors.
 
 #include <string_view>
 #include <vector>

@@ -1,5 +1,5 @@
-// Shows all pictures of the carousels and slideshows of a page. Their scripts load a picture when somebody turns to it. Many of
-// them begin again after the last picture, so the plugin clicks "next" until clicks bring no further requests.
+// Shows all pictures of the carousels and slideshows of a page. Scripts load a picture when it is first shown. Many carousels
+// start again after the last picture, so the plugin clicks "next" until clicks cause no further requests.
 
 #include <opilio.h>
 
@@ -10,7 +10,7 @@ static const char settings_schema[] =
     " .flickity-button.next:not([disabled]), .glide__arrow--right\","
     " \"description\": \"CSS selector of the buttons that show the next picture.\", \"x-opilio-overridable\": true},"
     "\"clicks-max\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 10000, \"default\": 60,"
-    " \"description\": \"Most clicks on each button.\", \"x-opilio-overridable\": true},"
+    " \"description\": \"Maximum number of clicks on each button.\", \"x-opilio-overridable\": true},"
     "\"patience\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 100, \"default\": 3,"
     " \"description\": \"Clicks without further requests after which a page counts as complete.\","
     " \"x-opilio-overridable\": true}}}";
@@ -18,8 +18,8 @@ static const char settings_schema[] =
 // Carousels of a page that are turned at the same time, and the longest wait for their pictures in milliseconds.
 enum { CAROUSELS_MAX = 20, PICTURES_WAIT_MAX = 3000 };
 
-// The browser lists 250 requests of a page unless a script raises the limit. Neither beacons nor repeated requests count: a
-// carousel makes them for pictures that it has shown before, too.
+// The browser lists 250 requests of a page unless a script raises the limit. Beacons and repeated requests do not count: a
+// carousel also makes them for pictures that it has shown before.
 static const char raise_limit[] = "performance.setResourceTimingBufferSize(10000);";
 static const char count_requests[] =
     "const requests = performance.getEntriesByType('resource').filter((entry) => entry.initiatorType !== 'beacon');"
@@ -37,9 +37,9 @@ typedef struct {
 // The memory of a step: a list of three numbers in JSON.
 typedef struct {
   uint32_t clicks;
-  // Different requests of the page after the last click, and the number of clicks since this number has grown.
+  // Number of different requests after the last click, and number of clicks since it last grew.
   uint32_t requests;
-  uint32_t in_vain;
+  uint32_t idle_clicks;
 } tour;
 
 static void *configure(const opilio_json *settings, opilio_faults *faults) {
@@ -51,21 +51,21 @@ static void *configure(const opilio_json *settings, opilio_faults *faults) {
   return self;
 }
 
-static tour remembered(opilio_bytes memory) {
+static tour parse_memory(opilio_bytes memory) {
   const opilio_json *list = opilio_json_read((opilio_text){(const char *)memory.ptr, memory.len});
   return (tour){
       .clicks = (uint32_t)opilio_json_number(opilio_json_item(list, 0), 0),
       .requests = (uint32_t)opilio_json_number(opilio_json_item(list, 1), 0),
-      .in_vain = (uint32_t)opilio_json_number(opilio_json_item(list, 2), 0),
+      .idle_clicks = (uint32_t)opilio_json_number(opilio_json_item(list, 2), 0),
   };
 }
 
 static void remember(opilio_step_plan *out, tour now) {
-  opilio_text text = opilio_format("[%u,%u,%u]", now.clicks, now.requests, now.in_vain);
+  opilio_text text = opilio_format("[%u,%u,%u]", now.clicks, now.requests, now.idle_clicks);
   opilio_remember_for_step(out, (opilio_bytes){(const uint8_t *)text.ptr, text.len});
 }
 
-// The number in the result of a script. The page can change it, so that other values count as 0.
+// Returns the number in the result of a script. The page can change the result, so other values count as 0.
 static uint32_t number(opilio_action_result result) {
   if (result.kind != OPILIO_RESULT_VALUE) return 0;
   double value = opilio_json_number(opilio_json_read(result.text), 0);
@@ -101,15 +101,15 @@ static void step(const void *plugin, opilio_page page, opilio_visit visit, opili
     turn(self, (tour){0}, out);
     return;
   }
-  // The results of `turn` are the last three: the click, the wait, the number of requests.
-  if (length < 3) opilio_fail("%zu results of a step that had three actions or more", length);
-  tour now = remembered(memory);
+  // The last three results are those of `turn`: the click, the wait, the number of requests.
+  if (length < 3) opilio_fail("expected at least 3 action results, found %zu", length);
+  tour now = parse_memory(memory);
   bool clicked = results[length - 3].kind == OPILIO_RESULT_CLICKED;
   uint32_t requests = number(results[length - 1]);
   now.clicks += clicked;
-  now.in_vain = requests > now.requests ? 0 : now.in_vain + 1;
+  now.idle_clicks = requests > now.requests ? 0 : now.idle_clicks + 1;
   now.requests = requests > now.requests ? requests : now.requests;
-  if (!clicked || now.clicks >= self->clicks_max || now.in_vain >= self->patience) {
+  if (!clicked || now.clicks >= self->clicks_max || now.idle_clicks >= self->patience) {
     opilio_count("turns", now.clicks);
     opilio_finish_page(out);
     return;

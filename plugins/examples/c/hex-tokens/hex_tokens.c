@@ -1,15 +1,15 @@
-// Tokens that a server makes anew for every answer do not count as a change: session and request numbers, UUIDs, nonces,
-// checksums. What they have in common is a long run of hexadecimal digits.
+// Removes tokens that a server generates for each response, so that they do not count as a change: session and request numbers,
+// UUIDs, nonces, checksums. All of them are long runs of hexadecimal digits.
 
 #include <opilio.h>
 
 static const char settings_schema[] =
     "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
     "\"digits\": {\"type\": \"integer\", \"minimum\": 8, \"maximum\": 1024, \"default\": 32,"
-    " \"description\": \"Hexadecimal digits that make a token; hyphens between them do not count.\","
+    " \"description\": \"Minimum number of hexadecimal digits in a token. Hyphens between them do not count.\","
     " \"x-opilio-overridable\": true}}}";
 
-// How much of the document is held at a time.
+// Bytes of the document that are read at a time.
 enum { BLOCK = 1 << 16 };
 
 typedef struct {
@@ -27,16 +27,16 @@ static bool is_digit(uint8_t byte) {
   return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f') || (byte >= 'A' && byte <= 'F');
 }
 
-static bool is_of_word(uint8_t byte) {
+static bool is_word_byte(uint8_t byte) {
   return byte == '_' || (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
 }
 
-// A token is a whole word: `deadbeef` within `deadbeefsteak` is none.
+// A token is a whole word: `deadbeef` in `deadbeefsteak` is not a token.
 static void strip(const void *plugin, opilio_document document, opilio_spans *out) {
   const hex_tokens *self = plugin;
   uint64_t length = opilio_document_length(document);
   uint64_t start = 0, end = 0, digits = 0;
-  bool plain = true;
+  bool is_hexadecimal = true;
   for (uint64_t block = 0; block < length; block += BLOCK) {
     opilio_bytes bytes = opilio_document_read(document, block, BLOCK);
     for (size_t at = 0; at < bytes.len; at++) {
@@ -45,16 +45,16 @@ static void strip(const void *plugin, opilio_document document, opilio_spans *ou
       if (is_digit(byte)) {
         if (digits++ == 0) start = here;
         end = here + 1;
-      } else if (is_of_word(byte)) {
-        plain = false;
+      } else if (is_word_byte(byte)) {
+        is_hexadecimal = false;
       } else if (byte != '-' || digits == 0) {
-        if (plain && digits >= self->digits) opilio_span(out, start, end - start);
+        if (is_hexadecimal && digits >= self->digits) opilio_span(out, start, end - start);
         digits = 0;
-        plain = true;
+        is_hexadecimal = true;
       }
     }
   }
-  if (plain && digits >= self->digits) opilio_span(out, start, end - start);
+  if (is_hexadecimal && digits >= self->digits) opilio_span(out, start, end - start);
 }
 
 static const opilio_plugin exported = {

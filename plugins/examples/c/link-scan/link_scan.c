@@ -1,4 +1,4 @@
-// Attributes and addresses of HTML, without parsing it: the extractor that every language has, for comparison.
+// Finds URIs in HTML without parsing it. The extractor exists in every language, for comparison.
 
 #include <string.h>
 
@@ -49,7 +49,7 @@ static void *configure(const opilio_json *settings, opilio_faults *faults) {
   return self;
 }
 
-// The attribute whose name and equals sign stand at `at`.
+// Returns the attribute whose name and equals sign are at `at`.
 static const attribute *attribute_at(const link_scan *self, opilio_text text, size_t at) {
   for (size_t n = 0; n < self->length; n++) {
     opilio_text name = self->attributes[n].name;
@@ -61,8 +61,8 @@ static const attribute *attribute_at(const link_scan *self, opilio_text text, si
   return NULL;
 }
 
-// Without the white space around it, and with `&amp;` undone.
-static opilio_text cleaned(const char *from, const char *end) {
+// Removes white space around a value, and decodes `&amp;`.
+static opilio_text clean(const char *from, const char *end) {
   while (from < end && is_space(*from)) from++;
   while (from < end && is_space(end[-1])) end--;
   if (!memchr(from, '&', (size_t)(end - from))) return (opilio_text){from, (size_t)(end - from)};
@@ -76,23 +76,24 @@ static opilio_text cleaned(const char *from, const char *end) {
   return (opilio_text){start, (size_t)(to - start)};
 }
 
-// Where the value behind the equals sign ends, the mark included; `at` itself where a mark has no second one.
+// Sets *out to the attribute value at `at`. Returns the end of the value, after its closing quote. Returns `at` if an opening quote
+// has no closing one.
 static size_t value(opilio_text text, size_t at, opilio_text *out) {
   const char *start = text.ptr + at;
   const char *end = text.ptr + text.len;
   if (start < end && (*start == '"' || *start == '\'')) {
     const char *stop = memchr(start + 1, *start, (size_t)(end - start - 1));
     if (!stop) return at;
-    *out = cleaned(start + 1, stop);
+    *out = clean(start + 1, stop);
     return (size_t)(stop + 1 - text.ptr);
   }
   const char *stop = start;
   while (stop < end && !is_space(*stop) && *stop != '>') stop++;
-  *out = cleaned(start, stop);
+  *out = clean(start, stop);
   return (size_t)(stop - text.ptr);
 }
 
-// How long the scheme is that stands at `at`; nought where none does.
+// Returns the length of the scheme at `at`; 0 if there is no scheme.
 static size_t scheme(opilio_text text, size_t at) {
   size_t left = text.len - at;
   if (left >= 7 && memcmp(text.ptr + at, "http://", 7) == 0) return 7;
@@ -110,7 +111,7 @@ static void extract(const void *plugin, opilio_document document, opilio_extract
       size_t begin = at + found->name.len + 1;
       size_t end = value(text, begin, &uri);
       if (uri.len) opilio_link(out, uri, found->hop, found->context);
-      // A mark without a second one is passed over.
+      // Skips an opening quote without a closing one.
       bool unterminated = end == begin && begin < text.len && (text.ptr[begin] == '"' || text.ptr[begin] == '\'');
       at = unterminated ? begin + 1 : end;
       continue;

@@ -1,22 +1,22 @@
-// Addresses in any bytes: programs, fonts, office files that nobody parses. A last resort, for what no other extractor
-// understands. Text in which a nought follows each character, as Windows writes it, is looked through as well.
+// Finds URIs in any bytes: programs, fonts, office files. It is a last resort for documents that no other extractor understands.
+// It also reads text in UTF-16LE, as Windows writes it: a zero byte follows each ASCII character.
 
 #include <string.h>
 
 #include <opilio.h>
 
-enum { SIZE_MAX_DEFAULT = 1 << 20, ADDRESS_MAX = 2048 };
+enum { SIZE_MAX_DEFAULT = 1 << 20, URI_LENGTH_MAX = 2048 };
 
 static const char settings_schema[] =
     "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
     "\"size-max\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 16777216, \"default\": 1048576,"
-    " \"description\": \"How much of a document is looked through, in bytes.\", \"x-opilio-overridable\": true},"
+    " \"description\": \"Number of bytes to read, from the beginning of a document.\", \"x-opilio-overridable\": true},"
     "\"schemes\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"default\": [\"http\", \"https\", \"ftp\"],"
-    " \"description\": \"Schemes that an address may begin with.\"}}}";
+    " \"description\": \"Schemes of the URIs to find.\"}}}";
 
 typedef struct {
   uint32_t size_max;
-  opilio_text *starts;
+  opilio_text *prefixes;
   size_t length;
 } universal_scan;
 
@@ -29,27 +29,27 @@ static void *configure(const opilio_json *settings, opilio_faults *faults) {
   self->size_max = (uint32_t)opilio_json_number(opilio_json_member(settings, "size-max"), SIZE_MAX_DEFAULT);
   const opilio_json *schemes = opilio_json_member(settings, "schemes");
   self->length = opilio_json_length(schemes);
-  self->starts = opilio_memory(self->length * sizeof *self->starts);
+  self->prefixes = opilio_memory(self->length * sizeof *self->prefixes);
   for (size_t n = 0; n < self->length; n++) {
     opilio_text scheme = opilio_json_text(opilio_json_item(schemes, n), OPILIO_TEXT(""));
     for (size_t at = 0; at < scheme.len || !scheme.len; at++) {
       if (scheme.len && scheme.ptr[at] >= 'a' && scheme.ptr[at] <= 'z') continue;
-      opilio_fault(faults, opilio_format("/schemes/%zu", n), OPILIO_TEXT("a scheme has lower-case letters, such as http"));
+      opilio_fault(faults, opilio_format("/schemes/%zu", n), OPILIO_TEXT("not a scheme; use lower-case letters, such as http"));
       break;
     }
-    self->starts[n] = opilio_format("%.*s://", (int)scheme.len, scheme.ptr);
+    self->prefixes[n] = opilio_format("%.*s://", (int)scheme.len, scheme.ptr);
   }
   return self;
 }
 
-// Every `width`th byte of the document, where those between are nought: characters of one byte, or of two.
+// The rest of the content, as characters of one byte (`width` 1) or of UTF-16LE (`width` 2).
 typedef struct {
   const uint8_t *at;
   const uint8_t *end;
   size_t width;
 } characters;
 
-// The character `n` places on; nought at the end and for what is no ASCII.
+// Returns the character at index `n`; 0 at the end, and for a two-byte character above U+00FF.
 static uint8_t character(characters in, size_t n) {
   if (n * in.width + in.width > (size_t)(in.end - in.at)) return 0;
   const uint8_t *at = in.at + n * in.width;
@@ -57,10 +57,10 @@ static uint8_t character(characters in, size_t n) {
   return at[0];
 }
 
-// How many characters of an address's beginning stand here.
-static size_t start(const universal_scan *self, characters in) {
+// Returns the length of the scheme and `://` at the current position; 0 if there is no scheme.
+static size_t scheme_length(const universal_scan *self, characters in) {
   for (size_t n = 0; n < self->length; n++) {
-    opilio_text wanted = self->starts[n];
+    opilio_text wanted = self->prefixes[n];
     size_t same = 0;
     while (same < wanted.len && (character(in, same) | (is_letter(character(in, same)) ? 0x20 : 0)) == wanted.ptr[same]) same++;
     if (same == wanted.len) return same;
@@ -68,9 +68,10 @@ static size_t start(const universal_scan *self, characters in) {
   return 0;
 }
 
-static bool is_address_character(uint8_t c) { return c > ' ' && c < 0x7F && !memchr("\"<>\\^`{|}", c, 9); }
+static bool is_uri_character(uint8_t c) { return c > ' ' && c < 0x7F && !memchr("\"<>\\^`{|}", c, 9); }
 
-// A host has a name with a dot in it, or is in brackets; what else follows a scheme is a pattern, or the word itself.
+// Returns true for a host with a dot in its name, or in brackets. Other text after a scheme is not a URI but, for example, a
+// pattern.
 static bool has_host(const char *host, size_t length) {
   bool dot = false;
   if (length && host[0] == '[') return memchr(host, ']', length) != NULL;
@@ -83,28 +84,28 @@ static bool has_host(const char *host, size_t length) {
 }
 
 static void scan(const universal_scan *self, opilio_bytes content, size_t width, opilio_text context, opilio_extraction *out) {
-  static const uint8_t mark[] = {':', 0, '/', 0};
+  static const uint8_t separator[] = {':', 0, '/', 0};
   characters in = {content.ptr, content.ptr + content.len, width};
-  // Two-byte text is rare, and its mark is quickly looked for.
+  // Two-byte text is rare, and the search for its `:/` is fast.
   if (width == 2) {
     opilio_text whole = {(const char *)content.ptr, content.len};
-    if (!opilio_contains(whole, (opilio_text){(const char *)mark, sizeof mark})) return;
+    if (!opilio_contains(whole, (opilio_text){(const char *)separator, sizeof separator})) return;
   }
   for (; in.at < in.end; in.at++) {
-    size_t begin = start(self, in);
+    size_t begin = scheme_length(self, in);
     if (!begin) continue;
-    char address[ADDRESS_MAX];
+    char uri[URI_LENGTH_MAX];
     size_t length = 0;
-    while (length < ADDRESS_MAX && is_address_character(character(in, length))) {
-      address[length] = (char)character(in, length);
+    while (length < URI_LENGTH_MAX && is_uri_character(character(in, length))) {
+      uri[length] = (char)character(in, length);
       length++;
     }
     in.at += length * width - 1;
-    // Longer is no address; what ends a sentence is not of it.
-    if (length == ADDRESS_MAX) continue;
-    while (length > begin && memchr(".,;:!?'\")]*", address[length - 1], 11)) length--;
-    if (has_host(address + begin, length - begin)) {
-      opilio_link(out, (opilio_text){address, length}, OPILIO_SPECULATIVE, context);
+    // Longer text is not a URI. Punctuation at the end belongs to the sentence.
+    if (length == URI_LENGTH_MAX) continue;
+    while (length > begin && memchr(".,;:!?'\")]*", uri[length - 1], 11)) length--;
+    if (has_host(uri + begin, length - begin)) {
+      opilio_link(out, (opilio_text){uri, length}, OPILIO_SPECULATIVE, context);
     }
   }
 }
@@ -120,7 +121,7 @@ static void extract(const void *plugin, opilio_document document, opilio_extract
 static const opilio_plugin exported = {
     .name = "universal-scan",
     .version = "0.1.0",
-    .summary = "Finds addresses in any bytes.",
+    .summary = "Finds absolute URIs in any bytes.",
     .settings_schema = settings_schema,
     .configure = configure,
     .extract = extract,

@@ -215,10 +215,12 @@ impl Case {
             (Ok(_), Call::Configure {}) => return Ok(Value::Array(Vec::new())),
             (Err(faults), Call::Configure {}) => return json(&faults),
             (Ok(configured), _) => configured,
-            (Err(faults), _) => return Err(format!("the settings are refused: {faults:?}")),
+            (Err(faults), _) => {
+                return Err(format!("the plugin rejects its settings: {faults:?}"));
+            }
         };
         double::tables::set(self.tables.clone());
-        let answer = self.call.ask(&configured);
+        let answer = self.call.run(&configured);
         double::tables::set(BTreeMap::new());
         answer
     }
@@ -266,7 +268,7 @@ impl Case {
 }
 
 impl Call {
-    fn ask(&self, plugin: &Configured) -> Result<Value, String> {
+    fn run(&self, plugin: &Configured) -> Result<Value, String> {
         match self {
             Self::Configure {} => Ok(Value::Array(Vec::new())),
             Self::Extract { documents } => {
@@ -356,7 +358,7 @@ fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_else(|error| error.to_string())
 }
 
-/// The cases of every `*.json` in a folder, with the contents of referenced files. An error names the file and the place.
+/// Reads the cases of all `*.json` files in a folder, and the files that cases refer to. Errors have the file and the position.
 pub fn read_cases(folder: impl AsRef<Path>) -> Result<Vec<Case>, String> {
     let folder = folder.as_ref();
     let at = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
@@ -373,21 +375,22 @@ pub fn read_cases(folder: impl AsRef<Path>) -> Result<Vec<Case>, String> {
     let mut cases: Vec<Case> = Vec::new();
     for file in &files {
         let text = fs::read_to_string(file).map_err(|error| at(file, &error))?;
-        let mut some: Vec<Case> = serde_json::from_str(&text).map_err(|error| at(file, &error))?;
-        for document in some.iter_mut().flat_map(|case| case.call.documents()) {
+        let mut parsed: Vec<Case> =
+            serde_json::from_str(&text).map_err(|error| at(file, &error))?;
+        for document in parsed.iter_mut().flat_map(|case| case.call.documents()) {
             document.read_file(folder)?;
         }
-        cases.append(&mut some);
+        cases.append(&mut parsed);
     }
     let mut ids = HashSet::new();
     match cases.iter().find(|case| !ids.insert(&case.id)) {
-        Some(twice) => Err(at(folder, &format!("two cases are called {}", twice.id))),
+        Some(case) => Err(at(folder, &format!("duplicate case id {}", case.id))),
         None => Ok(cases),
     }
 }
 
-/// Runs all cases of a folder natively, for the tests of a plugin's crate. Panics with all differences. Every plugin of the
-/// component must have at least one case.
+/// Runs all cases of a folder natively, for the tests of a plugin's crate. Panics with all differences if a case fails, or if
+/// a plugin of the component has no case.
 #[track_caller]
 pub fn check_cases(plugins: &Plugins, folder: impl AsRef<Path>) {
     let cases = match read_cases(folder) {
@@ -402,7 +405,7 @@ pub fn check_cases(plugins: &Plugins, folder: impl AsRef<Path>) {
     }
     assert!(
         faults.is_empty(),
-        "{} of {} cases:\n{}",
+        "{} of {} cases failed:\n{}",
         faults.len(),
         cases.len(),
         faults
@@ -438,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_count_where_they_are_given() {
+    fn reasons_are_compared_only_if_expected() {
         let call = r#"{"judge-candidates": {"stage": "scope", "candidates": []}}"#;
         let answer = r#"[{"verdict": "reject", "reason": "too far"}]"#;
         check(call, r#"[{"verdict": "reject"}]"#, answer, true);
@@ -459,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_compared_whole() {
+    fn all_fields_of_links_are_compared() {
         let call = r#"{"extract": {"documents": []}}"#;
         let answer = r#"[{"links": [{"uri": "a", "hop": "embed", "context": "img/@src"}]}]"#;
         check(call, answer, answer, true);
@@ -473,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_no_case() {
+    fn unknown_fields_are_rejected() {
         let json = r#"{"id": "x", "plugin": "p", "call": {"evaluate": {"visit": {"sate": "new"}}}, "expected": null}"#;
         assert!(serde_json::from_str::<Case>(json).is_err());
     }

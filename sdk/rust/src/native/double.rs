@@ -19,7 +19,7 @@ use crate::{
 pub struct DocumentFacts {
     /// The URI it was fetched from.
     pub uri: String,
-    /// Base for relative references; none: the URI.
+    /// Base for relative references. `None`: the URI.
     pub base: Option<String>,
     /// HTTP status code, or a negative code of the glossary.
     pub status: i32,
@@ -103,7 +103,7 @@ impl DocumentFacts {
     }
 }
 
-/// A document outside the host, made by [`testing::document`](crate::testing::document). Its methods are those of the
+/// A test double of a document, made by [`testing::document`](crate::testing::document). Its methods are those of the
 /// contract's resource `document`.
 #[derive(Debug)]
 pub struct Document {
@@ -178,13 +178,13 @@ impl Document {
         self.facts.media_type.clone()
     }
 
-    /// Encoding label used by `text`; none if the content is not text.
+    /// Encoding label used by `text`; `None` if the content is not text.
     #[must_use]
     pub fn charset(&self) -> Option<String> {
         self.facts.charset.clone()
     }
 
-    /// Position of a fragment, such as `script`; none for a whole document.
+    /// Position of a fragment, such as `script`; `None` for a whole document.
     #[must_use]
     pub fn fragment(&self) -> Option<String> {
         self.facts.fragment.clone()
@@ -270,10 +270,10 @@ impl Document {
     }
 }
 
-/// The characters of windows-1252 from 0x80 to 0x9F. Pages labelled iso-8859-1 are read with them (WHATWG Encoding Standard).
+/// The characters of windows-1252 from 0x80 to 0x9F. Pages in iso-8859-1 are decoded as windows-1252 (WHATWG Encoding Standard).
 const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
-/// Decodes text as far as tests without a host can: one byte a character, or else UTF-8.
+/// Decodes text in the charsets that native tests support: iso-8859-1 and windows-1252. All others are read as UTF-8.
 fn decoded(bytes: &[u8], charset: Option<&str>) -> String {
     match charset {
         Some("iso-8859-1" | "windows-1252") => bytes
@@ -334,7 +334,7 @@ pub struct VisitFacts {
     pub kept: KeptFacts,
 }
 
-/// A visit outside the host, made by [`testing::visit`](crate::testing::visit). Its methods are those of the contract's
+/// A test double of a visit, made by [`testing::visit`](crate::testing::visit). Its methods are those of the contract's
 /// resource `visit`.
 #[derive(Debug)]
 pub struct Visit {
@@ -372,9 +372,9 @@ answers! { Visit,
     media_type: String;
     /// State of the content; `unknown` before it is judged.
     state: ContentState;
-    /// Size of the content; none before the fetch or if no body was fetched.
+    /// Size of the content in bytes; `None` before the fetch or if no body was fetched.
     size: Option<u64>;
-    /// The wait that led to this visit, in milliseconds; none at the first.
+    /// The wait that led to this visit, in milliseconds; `None` at the first.
     last_wait: Option<u64>;
     /// Time from the due time to the start of this visit, in milliseconds.
     overdue: u64;
@@ -450,7 +450,7 @@ impl Visit {
     }
 }
 
-/// Candidates outside the host, made by [`testing::candidates`](crate::testing::candidates). The methods are those of the
+/// Test doubles of candidates, made by [`testing::candidates`](crate::testing::candidates). The methods are those of the
 /// contract's resource `candidates`.
 #[derive(Debug)]
 pub struct Candidates(Vec<Candidate>);
@@ -501,7 +501,7 @@ impl Candidates {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QueueFacts {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Number of waiting URIs.
     pub queued: u64,
@@ -519,7 +519,7 @@ pub struct QueueFacts {
     pub now: u64,
 }
 
-/// A queue outside the host, made by [`testing::queue`](crate::testing::queue). Its methods are those of the contract's
+/// A test double of a queue, made by [`testing::queue`](crate::testing::queue). Its methods are those of the contract's
 /// resource `queue`.
 #[derive(Debug)]
 pub struct Queue {
@@ -533,7 +533,7 @@ impl From<QueueFacts> for Queue {
 }
 
 answers! { Queue,
-    /// Its name, such as `org,example,www,`.
+    /// Name, such as `org,example,www,`.
     name: String;
     /// Number of waiting URIs.
     queued: u64;
@@ -543,7 +543,7 @@ answers! { Queue,
     failed: u64;
     /// Bytes fetched.
     bytes: u64;
-    /// Precedence of its best waiting URI; none if no URI waits.
+    /// Precedence of its best waiting URI; `None` if no URI waits.
     best: Option<u8>;
     /// The precedence from the profile.
     base: u8;
@@ -557,7 +557,7 @@ answers! { Queue,
 pub struct TableFacts {
     /// The kind of table.
     pub kind: TableKind,
-    /// Its rows; values may be left out.
+    /// The rows. Values may be left out.
     pub rows: Vec<Row>,
 }
 
@@ -586,7 +586,7 @@ pub(crate) mod tables {
     }
 
     pub(crate) fn find_candidates(table: &str, candidates: &Candidates) -> Vec<bool> {
-        let found = |candidate: &Candidate| {
+        let row_of = |candidate: &Candidate| {
             let key = match kind_of(table)? {
                 TableKind::SurtPrefixes => &candidate.surt,
                 _ => &candidate.uri,
@@ -595,7 +595,7 @@ pub(crate) mod tables {
         };
         let candidates = candidates.0.iter();
         candidates
-            .map(|candidate| found(candidate).is_some())
+            .map(|candidate| row_of(candidate).is_some())
             .collect()
     }
 
@@ -608,7 +608,7 @@ pub(crate) mod tables {
                     .max_by_key(|row| row.key.len()),
                 TableKind::KeyValues => rows().rfind(|row| row.key == key),
                 kind => panic!(
-                    "tables of {kind:?} do not exist in native tests; run the component in the sandbox"
+                    "native tests do not support tables of kind {kind:?}; run this case with `opilio plugin test`"
                 ),
             }
             .cloned()

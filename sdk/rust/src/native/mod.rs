@@ -1,5 +1,5 @@
-//! Replacement of the host if a plugin runs natively, in tests and benchmarks. No component contains this code, so the folder
-//! does not count as a component's source.
+//! Replacement of the host in native tests and benchmarks. No component contains this code, so the folder does not count as a
+//! component's source.
 
 pub(crate) mod cases;
 pub(crate) mod double;

@@ -1,4 +1,4 @@
-//! A page in a browser outside the host.
+//! Test double of a page in a browser.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct PageFacts {
     pub requests_in_flight: u32,
     /// Time since the page was opened, in milliseconds.
     pub time_used: u64,
-    /// Time until the page is taken as it is, in milliseconds.
+    /// Time until the host ends the behaviours, in milliseconds.
     pub time_left: u64,
     /// Number of the step, from 0.
     pub step: u32,
@@ -62,7 +62,7 @@ impl Default for PageFacts {
     }
 }
 
-/// A page outside the host, made by [`testing::page`](crate::testing::page). Its methods are those of the contract's resource
+/// A test double of a page, made by [`testing::page`](crate::testing::page). Its methods are those of the contract's resource
 /// `page`.
 #[derive(Debug)]
 pub struct Page {
@@ -88,7 +88,7 @@ macro_rules! answers {
 answers! {
     /// URI in the browser, with changes by scripts. It may have a fragment.
     uri: String;
-    /// Title; empty if it has none.
+    /// Title; empty if the page has no title.
     title: String;
     /// Number of elements.
     elements: u64;
@@ -115,7 +115,8 @@ answers! {
 }
 
 impl Page {
-    /// Number of elements that match a selector that the last step named; none if it did not name it or it is invalid.
+    /// Number of elements that match a selector of the last step's `count`; `None` if that step did not name the selector, or if
+    /// it is invalid.
     #[must_use]
     pub fn count(&self, selector: &str) -> Option<u64> {
         self.facts.counts.get(selector).copied()

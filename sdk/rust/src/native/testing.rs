@@ -1,5 +1,5 @@
-//! Tests of plugins without a host: documents, visits, candidates, queues and pages to call them with, tables, and captured log lines
-//! and counters. Only for native builds.
+//! Tests of plugins without a host, in native builds: documents, visits, candidates, queues and pages to call plugins with,
+//! tables, and captured log lines and counters.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub fn document(uri: &str) -> DocumentDraft {
     })
 }
 
-/// A document without its content. The default status code is 200, the default media type `application/octet-stream`.
+/// A document before its content is set. The default status code is 200, the default media type `application/octet-stream`.
 #[derive(Debug, Clone)]
 pub struct DocumentDraft(DocumentFacts);
 
@@ -57,7 +57,7 @@ impl DocumentDraft {
         self
     }
 
-    /// Makes it a fragment at this position.
+    /// Makes the document a fragment at this position.
     #[must_use]
     pub fn fragment(mut self, context: &str) -> Self {
         self.0.fragment = Some(context.to_owned());
@@ -71,14 +71,14 @@ impl DocumentDraft {
         self
     }
 
-    /// The document with this text; its UTF-8 is the content.
+    /// Makes the document with this text. Its UTF-8 is the content.
     #[must_use]
     pub fn text(mut self, text: &str) -> Document {
         self.0.text = text.to_owned();
         self.0.into()
     }
 
-    /// The document with these bytes; its text is their lossy UTF-8.
+    /// Makes the document with these bytes. Invalid bytes become U+FFFD in its text.
     #[must_use]
     pub fn bytes(mut self, bytes: &[u8]) -> Document {
         self.0.bytes = Some(bytes.to_owned());
@@ -92,7 +92,7 @@ pub fn visit(facts: VisitFacts) -> Visit {
     facts.into()
 }
 
-/// Candidates for one call: plugins are called with `Candidates::new(&candidates(vec![…]))`.
+/// Candidates for one call. Pass `Candidates::new(&candidates(vec![…]))` to the plugin.
 #[must_use]
 pub fn candidates(list: Vec<Candidate>) -> CandidatesHandle {
     list.into()
@@ -113,8 +113,8 @@ pub fn page(facts: PageFacts) -> Page {
 /// A table in a test: its name, its kind, and its keys with values.
 pub type TableOfTest<'a> = (&'a str, TableKind, &'a [(&'a str, &'a str)]);
 
-/// Sets the tables of this thread, in place of earlier ones. Rows are keys with values, in the form that the host keeps: SURT
-/// prefixes, not the URIs that imply them. Tables of regular expressions exist only in the host.
+/// Sets the tables of this thread, in place of earlier ones. Rows are keys with values, as the host stores them: SURT prefixes,
+/// not the URIs that imply them. Tables of regular expressions exist only in the host.
 pub fn set_tables(tables: &[TableOfTest<'_>]) {
     let table = |(name, kind, rows): &TableOfTest<'_>| {
         let rows = rows.iter().map(|(key, value)| Row {
@@ -130,13 +130,13 @@ pub fn set_tables(tables: &[TableOfTest<'_>]) {
     double::tables::set(tables.iter().map(table).collect());
 }
 
-/// Lines logged on this thread since the last call.
+/// Takes the lines logged on this thread since the last call.
 #[must_use]
 pub fn logged() -> Vec<(Level, String)> {
     double::log::take()
 }
 
-/// Counters of this thread since the last call.
+/// Takes the counters of this thread since the last call.
 #[must_use]
 pub fn counted() -> BTreeMap<String, u64> {
     double::counters::take()

@@ -6,7 +6,7 @@ use opilio_plugin::prelude::*;
 /// The plugin.
 pub struct Relay;
 
-/// The settings of the plugin: none.
+/// The plugin has no settings.
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {}
@@ -38,8 +38,8 @@ impl Extractor for Relay {
             None => (text.as_str(), None),
         };
         let mut found = Extraction::links(vec![Link::new(line, Hop::Link, "relay/rust")]);
-        let handed_on = |rest| Fragment::text("application/x-relay-cpp", rest, "rest");
-        found.fragments.extend(rest.map(handed_on));
+        let as_fragment = |rest| Fragment::text("application/x-relay-cpp", rest, "rest");
+        found.fragments.extend(rest.map(as_fragment));
         found
     }
 }

@@ -1,10 +1,10 @@
-//! Attributes and addresses of HTML, without parsing it: the extractor that every language has, for comparison.
+//! Finds URIs in HTML without parsing it. The extractor exists in every language, for comparison.
 
 use opilio_plugin::prelude::*;
 
 const SPACE: [char; 5] = [' ', '\t', '\n', '\u{c}', '\r'];
 
-/// Settings of a profile.
+/// Settings in the profile.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
@@ -38,12 +38,12 @@ impl Plugin for LinkScan {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let faults = settings
             .attributes
             .iter()
             .enumerate()
-            .filter(|(_, name)| name.is_empty() || !name.chars().all(known))
+            .filter(|(_, name)| name.is_empty() || !name.chars().all(is_allowed))
             .map(|(n, _)| {
                 SettingsFault::new(format!("/attributes/{n}"), "not a name of an attribute")
             })
@@ -70,39 +70,39 @@ impl Extractor for LinkScan {
     fn extract(&self, document: &Document) -> Extraction {
         let text = document.text();
         let mut links = Vec::new();
-        let mut behind_space = false;
+        let mut after_space = false;
         let mut rest = text.as_str();
         while let Some(&first) = rest.as_bytes().first() {
-            let found = behind_space.then(|| self.attribute(rest)).flatten();
-            let passed = if let Some(attribute) = found {
+            let found = after_space.then(|| self.attribute(rest)).flatten();
+            let consumed = if let Some(attribute) = found {
                 let start = attribute.name.len() + 1;
                 let (value, length) = value(&rest[start..]);
                 if !value.is_empty() {
                     links.push(Link::new(value, attribute.hop.clone(), &attribute.context));
                 }
                 start + length
-            } else if let Some((uri, length)) = address(rest) {
+            } else if let Some((uri, length)) = absolute_uri(rest) {
                 if let Some(uri) = uri {
                     links.push(Link::new(uri, Hop::Speculative, "text"));
                 }
                 length
             } else {
-                // The rest of a character is no beginning of anything.
+                // Skips one character.
                 (1..).find(|&n| rest.is_char_boundary(n)).unwrap_or(1)
             };
-            behind_space = match passed {
-                0 => behind_space,
+            after_space = match consumed {
+                0 => after_space,
                 1 => SPACE.contains(&char::from(first)),
-                _ => rest[..passed].ends_with(SPACE),
+                _ => rest[..consumed].ends_with(SPACE),
             };
-            rest = &rest[passed..];
+            rest = &rest[consumed..];
         }
         Extraction::links(links)
     }
 }
 
 impl LinkScan {
-    /// The attribute whose name and equals sign the text begins with.
+    /// Returns the attribute whose name and equals sign begin the text.
     fn attribute(&self, text: &str) -> Option<&Attribute> {
         self.attributes.iter().find(|attribute| {
             let (name, text) = (attribute.name.as_bytes(), text.as_bytes());
@@ -111,36 +111,37 @@ impl LinkScan {
     }
 }
 
-/// The value that the text begins with, and how much of the text it is, its mark included; of a mark without a second
-/// one, the mark alone.
+/// Returns the attribute value at the beginning of the text, and its length with quotes. If an opening quote has no closing
+/// one, the value is empty and the length is 1.
 fn value(text: &str) -> (String, usize) {
-    if let Some(mark) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
-        return match text[1..].find(mark) {
-            Some(length) => (cleaned(&text[1..=length]), length + 2),
+    if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        return match text[1..].find(quote) {
+            Some(length) => (clean(&text[1..=length]), length + 2),
             None => (String::new(), 1),
         };
     }
     let length = text
         .find(|c| SPACE.contains(&c) || c == '>')
         .unwrap_or(text.len());
-    (cleaned(&text[..length]), length)
+    (clean(&text[..length]), length)
 }
 
-fn cleaned(value: &str) -> String {
+fn clean(value: &str) -> String {
     value.trim_matches(SPACE).replace("&amp;", "&")
 }
 
-/// The address that the text begins with, if anything stands behind the scheme, and how much of the text it takes.
-fn address(text: &str) -> Option<(Option<&str>, usize)> {
+/// Returns the URI at the beginning of the text, and the length of the text up to its end. The URI is `None` if nothing follows
+/// the scheme. Returns `None` if the text does not begin with a scheme.
+fn absolute_uri(text: &str) -> Option<(Option<&str>, usize)> {
     let scheme = ["http://", "https://"]
         .into_iter()
         .find(|scheme| text.starts_with(scheme))?;
     let end = text
         .find(|c| SPACE.contains(&c) || matches!(c, '"' | '\'' | '<' | '>'))
         .unwrap_or(text.len());
-    let behind = text[scheme.len()..end].trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
-    let uri = &text[..scheme.len() + behind.len()];
-    Some(((!behind.is_empty()).then_some(uri), end))
+    let remainder = text[scheme.len()..end].trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
+    let uri = &text[..scheme.len() + remainder.len()];
+    Some(((!remainder.is_empty()).then_some(uri), end))
 }
 
 opilio_plugin::export!(extractors: [LinkScan]);

@@ -1,7 +1,7 @@
-//! The cases that every language holds, natively.
+//! Runs the cases natively. All languages share them.
 
 #[test]
-fn cases_hold() {
+fn cases_pass() {
     opilio_plugin::testing::check_cases(
         &link_scan::plugins(),
         concat!(env!("CARGO_MANIFEST_DIR"), "/cases"),

@@ -1,8 +1,8 @@
-//! The language of a page, for collections by language rather than by domain: pages in Danish on any host. In `pre-extract`, links
-//! of pages in other languages are not followed; in `archive`, such pages are not stored.
+//! Filters pages by language, for collections by language rather than by domain, such as pages in Danish on any host. In
+//! `pre-extract`, links of pages in other languages are not followed. In `archive`, such pages are not stored.
 //!
-//! The words that people write most tell languages apart well enough from some dozens of words on. What a page declares
-//! counts only where it is too short for that, since pages declare what their templates do.
+//! The most frequent words of a language identify it on pages of a few dozen words. The declared language counts only on
+//! shorter pages, because it often comes from a template.
 
 use std::collections::HashMap;
 
@@ -14,24 +14,24 @@ use words::LANGUAGES;
 
 const HTML: [&str; 2] = ["text/html", "application/xhtml+xml"];
 
-/// Pages with less of a language's own words than one in this many are lists, tables or names: no language is found.
-const ONE_OF: usize = 12;
+/// At least one word in this many must be a frequent word of the language. Other pages are lists, tables or names.
+const WORDS_PER_MATCH_MAX: usize = 12;
 
-/// More of a page says nothing new.
+/// Maximum words that are read of a page.
 const WORDS_MAX: usize = 5_000;
 
-/// Elements whose content is no text of the page.
-const NOT_READ: [&str; 4] = ["script", "style", "template", "noscript"];
+/// Elements whose content is not text of the page.
+const SKIPPED_ELEMENTS: [&str; 4] = ["script", "style", "template", "noscript"];
 
-/// Settings of a profile.
+/// Settings in the profile.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Languages whose pages are wanted, by their codes: cs, da, de, en, es, fi, fr, it, nl, no, pl, pt, sk, sv. With none
-    /// nothing is rejected, and the annotation is all.
+    /// Codes of the wanted languages: cs, da, de, en, es, fi, fr, it, nl, no, pl, pt, sk, sv. If the list is empty, no page is
+    /// rejected, and pages are only annotated.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub languages: Vec<String>,
-    /// Words below which a page is too short to be judged by them.
+    /// Minimum number of words for detection by words. On shorter pages, the declared language counts.
     #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
     pub words_min: usize,
 }
@@ -49,14 +49,13 @@ impl Default for Settings {
 pub struct PageLanguage {
     wanted: Vec<String>,
     words_min: usize,
-    /// Of each word the languages that have it, by their places in [`LANGUAGES`].
+    /// Languages of each word, as indexes into [`LANGUAGES`].
     words: HashMap<&'static str, Vec<usize>>,
 }
 
 impl Plugin for PageLanguage {
     const NAME: &'static str = "page-language";
-    const SUMMARY: &'static str =
-        "Rejects pages that are written in other languages than those wanted.";
+    const SUMMARY: &'static str = "Rejects pages in other languages than the wanted ones.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -93,7 +92,7 @@ impl Filter for PageLanguage {
             return Ruling::pass();
         }
         let page = document.text();
-        let Some(found) = self.read(&page) else {
+        let Some(found) = self.detect(&page) else {
             return Ruling::pass();
         };
         document.annotate(&format!("language:{found}"));
@@ -106,40 +105,40 @@ impl Filter for PageLanguage {
 }
 
 impl PageLanguage {
-    /// The language of a page; none where neither its words nor its first tag say one that is known.
-    fn read(&self, page: &str) -> Option<&'static str> {
-        let (mut seen, mut counts) = (0, [0; LANGUAGES.len()]);
+    /// Detects the language of a page. Returns `None` if neither its words nor its declaration identify a known language.
+    fn detect(&self, page: &str) -> Option<&'static str> {
+        let (mut length, mut counts) = (0, [0; LANGUAGES.len()]);
         let texts = Texts(page);
         let words = texts.flat_map(|text| text.split(|c: char| !c.is_alphabetic()));
         for word in words.filter(|word| !word.is_empty()).take(WORDS_MAX) {
-            seen += 1;
+            length += 1;
             let languages = self.words.get(word.to_lowercase().as_str());
             for &language in languages.into_iter().flatten() {
                 counts[language] += 1;
             }
         }
-        if seen < self.words_min {
-            return declared(page);
+        if length < self.words_min {
+            return declared_language(page);
         }
         let (best, _) = counts.iter().enumerate().max_by_key(|(_, count)| **count)?;
-        let is_one = counts
+        let is_unique = counts
             .iter()
             .filter(|count| **count == counts[best])
             .count()
             == 1;
-        (is_one && counts[best] * ONE_OF >= seen).then(|| LANGUAGES[best].0)
+        (is_unique && counts[best] * WORDS_PER_MATCH_MAX >= length).then(|| LANGUAGES[best].0)
     }
 }
 
-/// The language that the first tag with one declares: `<html lang="da-DK">`.
-fn declared(page: &str) -> Option<&'static str> {
+/// Returns the language that the `html` tag declares: `<html lang="da-DK">`.
+fn declared_language(page: &str) -> Option<&'static str> {
     let page = page.get(..2_048).unwrap_or(page).to_ascii_lowercase();
-    let (_, behind) = page.split_once("<html")?;
-    let (tag, _) = behind.split_once('>')?;
+    let (_, rest) = page.split_once("<html")?;
+    let (tag, _) = rest.split_once('>')?;
     let (_, value) = tag.split_once("lang=")?;
     let value = value.trim_start_matches(['"', '\'']);
     let code = value.split(|c: char| !c.is_ascii_alphabetic()).next()?;
-    // Both ways to write Norwegian are one here.
+    // Both written forms of Norwegian count as one language.
     let code = match code {
         "nb" | "nn" => "no",
         code => code,
@@ -164,26 +163,26 @@ impl<'p> Iterator for Texts<'p> {
             Some((text, tag)) => (text, tag),
             None => (self.0, ""),
         };
-        self.0 = behind(tag);
+        self.0 = after_tag(tag);
         Some(text)
     }
 }
 
-/// The text behind a tag or comment, or behind the end of an element that is not read.
-fn behind(tag: &str) -> &str {
+/// Returns the text after a tag or a comment, or after the end of a skipped element.
+fn after_tag(tag: &str) -> &str {
     if let Some(comment) = tag.strip_prefix("!--") {
         return comment.split_once("-->").map_or("", |(_, rest)| rest);
     }
     let rest = tag.split_once('>').map_or("", |(_, rest)| rest);
-    let skipped = NOT_READ.into_iter().find(|name| {
-        let begin = tag.get(..name.len());
-        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+    let skipped = SKIPPED_ELEMENTS.into_iter().find(|name| {
+        let start = tag.get(..name.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(name))
     });
     let Some(name) = skipped else { return rest };
     let mut ends = rest.match_indices("</").map(|(at, _)| &rest[at + 2..]);
     let end = ends.find(|end| {
-        let begin = end.get(..name.len());
-        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+        let start = end.get(..name.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(name))
     });
     end.and_then(|end| end.split_once('>'))
         .map_or("", |(_, rest)| rest)

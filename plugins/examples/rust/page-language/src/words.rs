@@ -1,7 +1,7 @@
-//! The words that languages are told by: those without which nobody writes a page, and of languages that are close to each
-//! other those that only one of them has, too.
+//! Frequent words that identify languages: words that almost every page has, and for similar languages also words that only
+//! one of them has.
 
-/// A language by its code (ISO 639-1) and its words, in lower case.
+/// Languages: the code (ISO 639-1) and the words, in lower case.
 pub(crate) const LANGUAGES: [(&str, &str); 14] = [
     (
         "cs",

@@ -1,7 +1,7 @@
-//! The cases in `cases/`, natively; `opilio plugin test` puts them to the component.
+//! Runs the cases in `cases/` natively. `opilio plugin test` runs them on the component.
 
 #[test]
-fn cases_hold() {
+fn cases_pass() {
     opilio_plugin::testing::check_cases(
         &page_language::plugins(),
         concat!(env!("CARGO_MANIFEST_DIR"), "/cases"),
