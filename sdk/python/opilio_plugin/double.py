@@ -239,7 +239,7 @@ class Host:
     def find(self, table: str, key: str) -> Any:
         kind = self.kind_of(table)
         if kind not in (None, "surt-prefixes", "key-values"):
-            raise NotImplementedError(f"native tests have no tables of {kind}: run the case with `opilio plugin test`")
+            raise NotImplementedError(f"native tests have no tables of {kind}: run the case with opilio plugin test")
         rows = self.tables.get(table, {}).get("rows", ())
         if kind == "surt-prefixes":
             found = max((row for row in rows if key.startswith(row["key"])), key=lambda row: len(row["key"]), default=None)
