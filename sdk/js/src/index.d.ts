@@ -247,7 +247,7 @@ export interface Definition<S, State> {
 
   /** Extractor: returns links, or links with further results. */
   extract?(document: Document, state: State): Iterable<Link> | Extraction | None;
-  /** Filter: judges one candidate, and responses if there is no `judgeDocument`. A missing value passes. */
+  /** Filter: judges one candidate, and responses if there is no `judgeDocument`. A missing value means `pass`. */
   judgeCandidate?(candidate: Candidate, stage: Stage, state: State): Ruling | None;
   /** Filter: judges all outlinks of a page, in their order. */
   judgeCandidates?(candidates: Candidates, stage: Stage, state: State): Iterable<Ruling | None>;

@@ -18,7 +18,7 @@ const section = (id, items) => {
 const [FUNCTION, I32] = [0x60, 0x7f];
 const RESULT = 42;
 
-/** Returns a component with a module that exports a function of the contract with so many parameters, and its clean-up function. */
+/** Returns a component whose module exports a function of the contract with `params` parameters, and its clean-up function. */
 function component(name, params, resources) {
   const drops = resources.map((resource) => [...text("host"), ...text(`[resource-drop]${resource}`), 0, 0]);
   // Indexes of functions begin with the imports.
