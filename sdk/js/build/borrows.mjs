@@ -1,24 +1,24 @@
-// Drops borrowed resources before a call ends.
+// Makes components of componentize-qjs drop borrowed resources before a call ends.
 //
 // Calls lend documents, visits, candidates, queues and pages to the plugin. A component must drop them before the call
 // returns. componentize-qjs up to 0.4.5 drops them later, in the function that cleans up after the call, and the host
 // refuses every answer. This module therefore changes the core module of a component:
 // - each export with borrowed parameters becomes a function that calls the old one and then drops the resources;
 // - the function that cleans up becomes empty. The memory that it would free is discarded with the instance.
-// A later version may drop in time by itself, and a second drop is an error. Check that whenever you raise the version. If an
+// A later version may drop them in time, and a second drop is an error. Check this whenever you raise the version. If an
 // expected function is missing, the build fails.
 
-/** The version whose components are repaired. */
-export const MENDED = "0.4.5";
+/** Version of componentize-qjs whose components this module can repair. */
+export const REPAIRED_VERSION = "0.4.5";
 
-/** Borrowed parameters of each core function. `where` is the parameter that says whether an optional one is present. */
+/** Borrowed parameters of each core function. `presence` is the parameter that tells whether an optional resource is present. */
 export const BORROWS = {
   "filter#judge-candidates": [{ at: 3, resource: "candidates" }],
   "filter#judge-document": [{ at: 3, resource: "document" }, { at: 4, resource: "visit" }],
   "digest-stripper#strip": [{ at: 0, resource: "document" }],
   "change-evaluator#compare": [{ at: 0, resource: "document" }, { at: 1, resource: "visit" }],
   "wait-evaluator#evaluate": [{ at: 0, resource: "visit" }],
-  "precedence#rank-candidates": [{ at: 0, resource: "candidates" }, { at: 2, resource: "document", where: 1 }],
+  "precedence#rank-candidates": [{ at: 0, resource: "candidates" }, { at: 2, resource: "document", presence: 1 }],
   "precedence#rank-queue": [{ at: 0, resource: "queue" }],
   "page-behavior#step": [{ at: 0, resource: "page" }, { at: 1, resource: "visit" }],
 };
@@ -30,24 +30,25 @@ const COMPONENT = 4;
 const [TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE] = [1, 2, 3, 7, 10];
 
 /** Returns the repaired component of a plugin of these kinds. */
-export function giveBack(component, kinds) {
-  const mended = new Set();
-  const made = inner(Buffer.from(component), mended);
-  const lent = Object.keys(BORROWS).filter((name) => kinds.includes(name.split("#")[0]));
-  const missed = lent.filter((name) => !mended.has(name));
-  if (missed.length > 0) throw new Error(`componentize-qjs has made no ${missed.join(", no ")} where they were looked for`);
+export function dropBorrows(component, kinds) {
+  const repaired = new Set();
+  const made = repairComponent(Buffer.from(component), repaired);
+  const borrowing = Object.keys(BORROWS).filter((name) => kinds.includes(name.split("#")[0]));
+  const missing = borrowing.filter((name) => !repaired.has(name));
+  if (missing.length > 0) throw new Error(`functions not found in the component of componentize-qjs: ${missing.join(", ")}`);
   return made;
 }
 
-function inner(component, mended) {
-  return written(component, (id, content) => {
-    if (id === COMPONENT) return inner(content, mended);
-    return id === CORE_MODULE ? patched(content, mended) : content;
+/** Returns the component with repaired modules. Adds the names of repaired functions to `repaired`. */
+function repairComponent(component, repaired) {
+  return mapSections(component, (id, content) => {
+    if (id === COMPONENT) return repairComponent(content, repaired);
+    return id === CORE_MODULE ? repairModule(content, repaired) : content;
   });
 }
 
 /** Returns a module or component with each section changed by `change`. */
-function written(binary, change) {
+function mapSections(binary, change) {
   const parts = [binary.subarray(0, 8)];
   for (const [id, content] of sections(binary)) {
     const changed = change(id, content);
@@ -56,13 +57,13 @@ function written(binary, change) {
   return Buffer.concat(parts);
 }
 
-function patched(module, mended) {
+function repairModule(module, repaired) {
   const known = Object.fromEntries(sections(module));
   const exported = EXPORTS in known ? exports(known[EXPORTS]) : [];
   const borrowing = exported.flatMap((one) => {
     const called = /^opilio:plugin\/(.+?)@[^#]*(#.+)$/.exec(one.name)?.slice(1).join("");
     if (!(called in BORROWS)) return [];
-    mended.add(called);
+    repaired.add(called);
     return [{ ...one, borrows: BORROWS[called] }];
   });
   if (borrowing.length === 0) return module;
@@ -82,7 +83,9 @@ function patched(module, mended) {
   for (const { name, index, borrows } of borrowing) {
     const { params, results } = types[typeOf(index)];
     const drops = borrows.map((one) => ({ ...one, drop: dropOf(one.resource) }));
-    if (drops.some(({ drop }) => drop < 0)) throw new Error(`${name} borrows, and its module imports nothing to drop it with`);
+    if (drops.some(({ drop }) => drop < 0)) {
+      throw new Error(`${name} borrows a resource, but its module does not import the function that drops it`);
+    }
     replace(name, index, callAndDrop(index, params, results, drops));
     const after = exported.find((one) => one.name === `cabi_post_${name}`);
     if (after) replace(after.name, after.index, [0, END]);
@@ -91,7 +94,7 @@ function patched(module, mended) {
     const [count, at] = number(section, 0);
     return Buffer.concat([Buffer.from(leb(count + items.length)), section.subarray(at), ...items.map((item) => Buffer.from(item))]);
   };
-  return written(module, (id, content) => {
+  return mapSections(module, (id, content) => {
     if (id === FUNCTIONS) return appended(content, made.map(({ type }) => leb(type)));
     if (id === CODE) return appended(content, made.map(({ body }) => [...leb(body.length), ...body]));
     if (id !== EXPORTS) return content;
@@ -114,9 +117,9 @@ function callAndDrop(index, params, results, drops) {
     ...params.flatMap((_, at) => get(at)),
     CALL, ...leb(index),
     ...kept.toReversed().flatMap((local) => [LOCAL_SET, ...leb(local)]),
-    ...drops.flatMap(({ at, where, drop }) => {
-      const dropped = [...get(at), CALL, ...leb(drop)];
-      return where === undefined ? dropped : [...get(where), IF, NO_RESULT, ...dropped, END];
+    ...drops.flatMap(({ at, presence, drop }) => {
+      const dropCall = [...get(at), CALL, ...leb(drop)];
+      return presence === undefined ? dropCall : [...get(presence), IF, NO_RESULT, ...dropCall, END];
     }),
     ...kept.flatMap(get),
     END,
@@ -134,7 +137,7 @@ function sections(binary) {
   return found;
 }
 
-/** Reader of a section. */
+/** Reads the content of a section. */
 class Bytes {
   constructor(content) {
     this.content = content;
@@ -165,7 +168,7 @@ const exports = (section) =>
 
 const functionTypes = (section) =>
   list(section, (bytes) => {
-    if (bytes.byte() !== 0x60) throw new Error("a module with other types than functions");
+    if (bytes.byte() !== 0x60) throw new Error("unsupported type in a core module: only function types are expected");
     const values = () => Array.from({ length: bytes.number() }, () => bytes.byte());
     return { params: values(), results: values() };
   });
@@ -186,7 +189,7 @@ function imports(section) {
     bytes.text();
     const [field, kind] = [bytes.text(), bytes.byte()];
     if (kind === 0) return { field, type: bytes.number() };
-    if (!skip[kind]) throw new Error(`an import of kind ${kind}`);
+    if (!skip[kind]) throw new Error(`unsupported import of kind ${kind} in a core module`);
     skip[kind](bytes);
     return undefined;
   }).filter(Boolean);

@@ -4,16 +4,16 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { giveBack, MENDED } from "./borrows.mjs";
+import { dropBorrows, REPAIRED_VERSION } from "./borrows.mjs";
 import { componentModule, describe } from "./bundle.mjs";
-import { ENGINES, MissingTool, missing, needs, project, tool, toolPackage } from "./project.mjs";
+import { ENGINES, MissingTool, missingToolsMessage, project, requireTools, tool, toolPackage } from "./project.mjs";
 import { checkTypes, typeTools } from "./types.mjs";
 import { writeWorld } from "./world.mjs";
 
 /** Builds the plugin in `folder`. Writes `out`, or else NAME.wasm beside its package.json. */
 export async function build(folder, out) {
   const plugin = project(folder);
-  needs(["esbuild", ...ENGINES[plugin.engine], ...typeTools(plugin)], plugin);
+  requireTools(["esbuild", ...ENGINES[plugin.engine], ...typeTools(plugin)], plugin);
   await checkTypes(plugin);
   const described = await describe(plugin);
   const kinds = [...new Set(described.flatMap(({ kinds }) => kinds))];
@@ -35,10 +35,12 @@ export async function build(folder, out) {
 const engines = {
   async quickjs(plugin, jsSource, witPath, kinds) {
     const { version } = toolPackage("componentize-qjs", plugin).facts;
-    if (version !== MENDED) throw new MissingTool(`${missing(["componentize-qjs"], plugin.folder)} (found ${version})`);
+    if (version !== REPAIRED_VERSION) {
+      throw new MissingTool(`${missingToolsMessage(["componentize-qjs"], plugin.folder)} (found ${version})`);
+    }
     const { componentize } = await tool("componentize-qjs", plugin);
     const { component } = await componentize({ witPath, world: "component", jsSource, sync: true });
-    return giveBack(component, kinds);
+    return dropBorrows(component, kinds);
   },
   async starlingmonkey(plugin, jsSource, witPath) {
     const { componentize } = await tool("@bytecodealliance/componentize-js", plugin);

@@ -66,20 +66,20 @@ export async function componentModule(project, interfaces, contract) {
     ${["log", "counters", "tables"].map(imported).join("\n")}
     import plugins from ${JSON.stringify(project.entry)};
     import { component } from ${source("component.js")};
-    import { placed } from ${source("places.js")};
+    import { mapStack } from ${source("places.js")};
     const host = { log, counters, tables, u64: ${u64} };
-    const place = (stack) => placed(stack, OPILIO_PLACES);
+    const place = (stack) => mapStack(stack, OPILIO_PLACES);
     const exported = component(plugins, host, { version: ${JSON.stringify(project.version)}, place });
     ${interfaces.map((name) => `export const ${name} = exported.${name};`).join("\n")}`;
   const { code, map } = await bundle(project, contents, "neutral");
-  // At the end, so that line numbers stay the same.
-  return `${anonymous(code)}\nconst OPILIO_PLACES = ${JSON.stringify(places(code, map, project.folder))};\n`;
+  // The constant is at the end, so that it does not change line numbers.
+  return `${withoutPaths(code)}\nconst OPILIO_PLACES = ${JSON.stringify(places(code, map, project.folder))};\n`;
 }
 
 /** Removes comments with paths of this machine. */
-const anonymous = (code) => code.replace(/^\/\/ \S+$/gm, "//");
+const withoutPaths = (code) => code.replace(/^\/\/ \S+$/gm, "//");
 
-/** Returns runs of lines that are consecutive in the bundle and in their file. */
+/** Returns runs of lines that are consecutive both in the bundle and in their file, for places.js. */
 function places(code, map, folder) {
   const sourceMap = new SourceMap(map);
   const files = map.sources.map((file) => {

@@ -26,7 +26,7 @@ export class MissingTool extends Error {}
 /** Reads a plugin's folder. */
 export function project(folder) {
   const file = join(folder, "package.json");
-  if (!existsSync(file)) throw new ProjectFault(`${folder} is no plugin of JavaScript: it has no package.json`);
+  if (!existsSync(file)) throw new ProjectFault(`${folder} is not a JavaScript plugin: it has no package.json`);
   let facts;
   try {
     facts = JSON.parse(readFileSync(file, "utf8"));
@@ -34,21 +34,21 @@ export function project(folder) {
     throw new ProjectFault(`${file}: ${problem.message}`);
   }
   const entry = join(folder, facts.main ?? "src/index.js");
-  if (!existsSync(entry)) throw new ProjectFault(`${file}: main names ${entry}, which is not there`);
-  if (typeof facts.name !== "string") throw new ProjectFault(`${file}: there is no name`);
+  if (!existsSync(entry)) throw new ProjectFault(`${file}: main names ${entry}, which does not exist`);
+  if (typeof facts.name !== "string") throw new ProjectFault(`${file}: name is missing`);
   const engine = facts.opilio?.engine ?? "quickjs";
   if (!(engine in ENGINES)) {
-    throw new ProjectFault(`${file}: opilio.engine is ${JSON.stringify(engine)}; it is ${Object.keys(ENGINES).join(" or ")}`);
+    throw new ProjectFault(`${file}: opilio.engine is ${JSON.stringify(engine)}; it must be ${Object.keys(ENGINES).join(" or ")}`);
   }
   return { folder, entry, engine, name: facts.name.split("/").at(-1), version: facts.version ?? "0.0.0" };
 }
 
-/** Returns the folder of a package, in the project or shared by all projects. Undefined: it is not installed. */
+/** Returns the folder of a package, in the project or shared by all projects. Undefined if it is not installed. */
 function home(name, folder) {
-  // Set by `opilio plugin build`.
+  // `opilio plugin build` sets it.
   const shared = process.env.OPILIO_TOOLCHAINS;
   const places = [folder, SDK, ...(shared ? [join(shared, "js")] : [])];
-  // `resolve` does not find packages for `import` only, so only the folders come from it.
+  // `resolve` does not find packages that support only `import`, so this uses its search folders.
   const folders = places.flatMap((place) => createRequire(join(place, "package.json")).resolve.paths(name));
   return folders.map((one) => join(one, name)).find((one) => existsSync(join(one, "package.json")));
 }
@@ -56,7 +56,7 @@ function home(name, folder) {
 /** Returns a package's folder and its package.json. */
 export function toolPackage(name, { folder }) {
   const found = home(name, folder);
-  if (!found) throw new MissingTool(missing([name], folder));
+  if (!found) throw new MissingTool(missingToolsMessage([name], folder));
   return { home: found, facts: JSON.parse(readFileSync(join(found, "package.json"), "utf8")) };
 }
 
@@ -68,17 +68,17 @@ export async function tool(name, project) {
   return await import(pathToFileURL(join(home, entry.default ?? entry)));
 }
 
-/** Throws an error that names all missing tools at once. */
-export function needs(names, { folder }) {
-  const lacking = names.filter((name) => !home(name, folder));
-  if (lacking.length > 0) throw new MissingTool(missing(lacking, folder));
+/** Throws an error that names all missing tools. */
+export function requireTools(names, { folder }) {
+  const missing = names.filter((name) => !home(name, folder));
+  if (missing.length > 0) throw new MissingTool(missingToolsMessage(missing, folder));
 }
 
-/** Returns the message about missing tools. */
-export function missing(names, folder) {
-  const said = names.map((name) => `${name} ${PINNED[name]}`).join(", ");
+/** Returns the message about missing tools, with the command that installs them. */
+export function missingToolsMessage(names, folder) {
+  const tools = names.map((name) => `${name} ${PINNED[name]}`).join(", ");
   const packages = names.map((name) => `${name}@${PINNED[name]}`).join(" ");
-  return `${said} ${names.length > 1 ? "are" : "is"} not installed: npm install --prefix ${inShell(folder)} --save-dev --save-exact ${packages}`;
+  return `${tools} ${names.length > 1 ? "are" : "is"} not installed: npm install --prefix ${inShell(folder)} --save-dev --save-exact ${packages}`;
 }
 
 /** Returns a path for a shell command, in quotes if needed. */

@@ -1,16 +1,16 @@
-// Runs the cases of a plugin's folder natively, on the same bundle as that of the component.
+// Runs the cases of a plugin's folder natively, on the same sources as the component.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { bundle, run } from "./bundle.mjs";
-import { needs, project, ProjectFault, SDK } from "./project.mjs";
+import { project, ProjectFault, requireTools, SDK } from "./project.mjs";
 import { checkTypes, typeTools } from "./types.mjs";
 
 /** Runs the cases and returns their number. */
 export async function test(folder) {
   const plugin = project(folder);
-  needs(["esbuild", ...typeTools(plugin)], plugin);
+  requireTools(["esbuild", ...typeTools(plugin)], plugin);
   await checkTypes(plugin);
   const cases = join(folder, "cases");
   if (!existsSync(cases) || readdirSync(cases).length === 0) throw new ProjectFault(`${cases} has no cases`);

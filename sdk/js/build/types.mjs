@@ -3,19 +3,20 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { missing, MissingTool, ProjectFault, SDK, tool } from "./project.mjs";
+import { missingToolsMessage, MissingTool, ProjectFault, SDK, tool } from "./project.mjs";
 
 const config = ({ folder }) => join(folder, "tsconfig.json");
 
-/** Tools for the check. */
+/** Returns the tools that the check needs. */
 export const typeTools = (project) => (existsSync(config(project)) ? ["typescript"] : []);
 
+/** Throws a `ProjectFault` with the compiler's messages if there are type errors. */
 export async function checkTypes(project) {
   const file = config(project);
   if (!existsSync(file)) return;
   const { default: ts } = await tool("typescript", project);
   // TypeScript 7 does not have this API.
-  if (!ts?.createProgram) throw new MissingTool(missing(["typescript"], project.folder));
+  if (!ts?.createProgram) throw new MissingTool(missingToolsMessage(["typescript"], project.folder));
   const read = ts.readConfigFile(file, ts.sys.readFile);
   const parsed = ts.parseJsonConfigFileContent(read.config ?? {}, ts.sys, project.folder, {
     noEmit: true,

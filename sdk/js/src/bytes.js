@@ -1,4 +1,5 @@
-// Text and bytes. The engine has no TextEncoder. The contract counts bytes of UTF-8, strings count units of UTF-16.
+// Conversion between text and bytes, for engines without TextEncoder. The contract counts bytes of UTF-8, strings count units
+// of UTF-16.
 
 /** Returns the length of the character at `index` in bytes of UTF-8, and in units of the string. */
 function widthAt(text, index) {
@@ -7,7 +8,7 @@ function widthAt(text, index) {
   return [code < 0x80 ? 1 : code < 0x800 ? 2 : 3, 1];
 }
 
-/** Returns the UTF-8 of a text. Half a surrogate pair becomes U+FFFD. */
+/** Returns the UTF-8 of a text. A lone surrogate becomes U+FFFD. */
 export function encode(text) {
   const bytes = [];
   for (const character of text) {
@@ -21,9 +22,9 @@ export function encode(text) {
   return Uint8Array.from(bytes);
 }
 
-/** Returns the text of UTF-8. Throws an error for invalid UTF-8. */
+/** Decodes UTF-8. Throws an error if it is invalid. */
 export function decode(bytes) {
-  // Every engine has percent-decoding.
+  // Every engine has `decodeURIComponent`.
   let escaped = "";
   for (const byte of bytes) escaped += "%" + byte.toString(16).padStart(2, "0");
   return decodeURIComponent(escaped);

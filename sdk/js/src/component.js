@@ -5,7 +5,7 @@ import { StripProblem } from "./answers.js";
 import * as contract from "./contract.js";
 import { connect, error } from "./host.js";
 import { describe } from "./plugin.js";
-import { filled, SettingsFault } from "./settings.js";
+import { SettingsFault, withDefaults } from "./settings.js";
 import { Candidates, Document, Page, Queue, Visit } from "./views.js";
 import { plain, use64BitNumbers } from "./wire.js";
 
@@ -23,12 +23,12 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
   let configured;
 
   /** Calls the plugin. An exception is logged, because the engine's message has less detail, and then ends the call. */
-  const asked = (name, work) => {
+  const callPlugin = (name, work) => {
     if (!configured) throw new Error("called before `configure`");
     try {
       return work(configured.plugin, configured.state);
     } catch (problem) {
-      error(`${configured.plugin.name} ${configured.plugin.version}, ${name}: ${told(problem, place)}`);
+      error(`${configured.plugin.name} ${configured.plugin.version}, ${name}: ${describeError(problem, place)}`);
       throw problem;
     }
   };
@@ -45,18 +45,18 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
           throw faults(new SettingsFault("", `no plugin ${name} in this component, which has ${names}`));
         }
         try {
-          const values = filled(plugin.settings ?? {}, JSON.parse(settings));
+          const values = withDefaults(plugin.settings ?? {}, JSON.parse(settings));
           configured = { plugin, state: plugin.configure ? plugin.configure(values) : values };
         } catch (problem) {
           if (problem instanceof SettingsFault) throw faults(problem);
-          error(`${plugin.name} ${plugin.version}, configure: ${told(problem, place)}`);
+          error(`${plugin.name} ${plugin.version}, configure: ${describeError(problem, place)}`);
           throw problem;
         }
       },
     },
     extractor: {
       extract: (handles) =>
-        asked("extract", (plugin, state) =>
+        callPlugin("extract", (plugin, state) =>
           handles.map((handle, index) => {
             const answer = plugin.extract(document(handle), state);
             return contract.extraction(answer, handles.length > 1 ? `extraction ${index}` : "");
@@ -65,15 +65,15 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
     },
     filter: {
       judgeCandidates: (stage, handle) =>
-        asked("judgeCandidates", (plugin, state) => {
+        callPlugin("judgeCandidates", (plugin, state) => {
           const answers = plugin.judgeCandidates
             ? plugin.judgeCandidates(new Candidates(handle), plain(stage), state)
             : each(handle, (candidate) => plugin.judgeCandidate?.(candidate, plain(stage), state));
           return Array.from(answers, (answer, index) => contract.ruling(answer, `ruling ${index}`));
         }),
-      // Without judgeDocument, a filter judges a response by its candidate.
+      // A filter without judgeDocument judges a response by its candidate.
       judgeDocument: (stage, handle, visit) =>
-        asked("judgeDocument", (plugin, state) => {
+        callPlugin("judgeDocument", (plugin, state) => {
           const view = new Visit(visit);
           const answer = plugin.judgeDocument
             ? plugin.judgeDocument(document(handle), view, plain(stage), state)
@@ -84,7 +84,7 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
     digestStripper: {
       strip(handle) {
         let spans;
-        asked("strip", (plugin, state) => {
+        callPlugin("strip", (plugin, state) => {
           try {
             spans = { ok: contract.spans(plugin.strip(document(handle), state), "spans") };
           } catch (problem) {
@@ -98,18 +98,18 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
     },
     changeEvaluator: {
       compare: (handle, visit, last) =>
-        asked("compare", (plugin, state) => {
+        callPlugin("compare", (plugin, state) => {
           const answer = plugin.compare(document(handle), new Visit(visit), last ?? undefined, state);
           return contract.comparison(answer, "comparison");
         }),
     },
     waitEvaluator: {
       evaluate: (visit) =>
-        asked("evaluate", (plugin, state) => contract.wait(plugin.evaluate(new Visit(visit), state), "wait")),
+        callPlugin("evaluate", (plugin, state) => contract.wait(plugin.evaluate(new Visit(visit), state), "wait")),
     },
     precedence: {
       rankCandidates: (handle, page) =>
-        asked("rankCandidates", (plugin, state) => {
+        callPlugin("rankCandidates", (plugin, state) => {
           const view = page ? document(page) : undefined;
           const answers = plugin.rankCandidates
             ? plugin.rankCandidates(new Candidates(handle), view, state)
@@ -117,21 +117,21 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
           return Array.from(answers, (answer, index) => contract.rank(answer, `rank ${index}`));
         }),
       rankQueue: (queue) =>
-        asked("rankQueue", (plugin, state) => contract.rank(plugin.rankQueue?.(new Queue(queue), state), "rank")),
+        callPlugin("rankQueue", (plugin, state) => contract.rank(plugin.rankQueue?.(new Queue(queue), state), "rank")),
     },
     observer: {
       observe: (memory, events) =>
-        asked("observe", (plugin, state) => {
-          // Without `observe` the memory stays as it is.
+        callPlugin("observe", (plugin, state) => {
+          // A plugin without `observe` keeps its memory.
           const answer = plugin.observe ? plugin.observe(memory, plain(events), state) : { memory };
           return contract.observation(answer ?? { memory }, "observation");
         }),
       report: (memory, now) =>
-        asked("report", (plugin, state) => contract.reports(plugin.report?.(memory, Number(now), state) ?? [], "reports")),
+        callPlugin("report", (plugin, state) => contract.reports(plugin.report?.(memory, Number(now), state) ?? [], "reports")),
     },
     pageBehavior: {
       step: (page, visit, memory) =>
-        asked("step", (plugin, state) =>
+        callPlugin("step", (plugin, state) =>
           contract.stepPlan(plugin.step(new Page(page), new Visit(visit), memory, state), "")),
     },
   };
@@ -139,8 +139,8 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
 
 const faults = (fault) => contract.settingsFaults(fault.faults, "faults");
 
-/** Describes an exception, with its place. */
-function told(problem, place) {
+/** Describes an exception, with its stack in the author's files. */
+function describeError(problem, place) {
   if (!(problem instanceof Error)) return `thrown: ${String(problem)}`;
   const message = `${problem.name}: ${problem.message}`;
   const stack = String(problem.stack ?? "");

@@ -31,7 +31,7 @@ const extractionRecord = record({
   finished: [flag, false],
   problem: optional(text),
 });
-/** Lowers an extraction. A list of links is an extraction, and so is no value. */
+/** Lowers an extraction. A list of links becomes an extraction. A missing value becomes an empty one. */
 export function extraction(value, at) {
   if (value === undefined) return extractionRecord({}, at);
   return extractionRecord(Symbol.iterator in Object(value) ? { links: value } : value, at);
@@ -39,7 +39,7 @@ export function extraction(value, at) {
 
 const verdict = variant({ accept: null, reject: null, pass: null, unchanged: null, retry: u64, other: text });
 const rulingRecord = record({ verdict, reason: [text, ""] });
-/** Lowers a ruling. No value passes. */
+/** Lowers a ruling. A missing value becomes `pass`. */
 export const ruling = (value, at) => rulingRecord(value ?? { verdict: "pass" }, at);
 
 export const spans = list(span);
@@ -53,10 +53,10 @@ const comparisonRecord = record({
 export const comparison = (value, at) => comparisonRecord(value ?? {}, at);
 
 const waitRecord = record({ nextVisit: u64, askAgain: optional(u64) });
-/** Lowers a wait. A number is the wait until the next visit. No value leaves the answer to the next evaluator. */
+/** Lowers a wait. A number is the wait until the next visit. A missing value leaves the answer to the next evaluator. */
 export const wait = optional((value, at) => waitRecord(typeof value === "number" ? { nextVisit: value } : value, at));
 
-/** Lowers a precedence from 1, the highest, to 255. No value leaves the answer to the next plugin. */
+/** Lowers a precedence from 1, the highest, to 255. A missing value leaves the answer to the next plugin. */
 export const rank = optional(precedence);
 
 const line = record({ file: text, text });
@@ -79,25 +79,25 @@ const planRecord = record({
   memory: [bytes, []],
   finished: [flag, false],
 });
-/** Lowers a step plan. A list of actions is the last step. No value is a last step without actions. */
+/** Lowers a step plan. A list of actions becomes the last step. A missing value becomes a last step without actions. */
 export function stepPlan(value, at) {
   if (value === undefined || value === null) return planRecord({ finished: true }, at);
   return planRecord(Symbol.iterator in Object(value) ? { actions: value, finished: true } : value, at);
 }
 
-const named = (names) => variant({ ...Object.fromEntries(names.map((name) => [name, null])), other: text });
+const openEnum = (names) => variant({ ...Object.fromEntries(names.map((name) => [name, null])), other: text });
 export const descriptions = list(
   record({
     name: text,
     version: text,
     summary: text,
-    kinds: list(named([
+    kinds: list(openEnum([
       "extractor", "filter", "digest-stripper", "change-evaluator", "wait-evaluator", "precedence", "observer",
       "page-behavior",
     ])),
     handles: record({ mediaTypes: list(text), uris: list(text) }),
     settingsSchema: text,
-    keeps: list(record({ name: text, keeper: named(["uri", "site"]), version: u32 })),
+    keeps: list(record({ name: text, keeper: openEnum(["uri", "site"]), version: u32 })),
     attributes: list(namedValue),
   }),
 );

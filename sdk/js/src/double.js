@@ -1,13 +1,13 @@
-// Handles for native tests, which have no host. They have the contract's methods and return the facts of a test or case, so
-// that views and conversions are those of a component. Facts have the contract's names in camelCase.
+// Handles for native tests, which run without a host. They have the contract's methods and return the facts of a test or case, so
+// tests use the same views and conversions as a component. Facts have the contract's names in camelCase.
 
-const wire = (value) => value ?? undefined;
-const enumerated = (name, known) => (known.includes(name) ? { tag: name } : { tag: "other", val: name });
+const orUndefined = (value) => value ?? undefined;
+const variantOf = (name, known) => (known.includes(name) ? { tag: name } : { tag: "other", val: name });
 
 /** Returns methods that return the fact of the same name. */
-const answers = (facts, names) => Object.fromEntries(names.map((name) => [name, () => wire(facts[name])]));
+const answers = (facts, names) => Object.fromEntries(names.map((name) => [name, () => orUndefined(facts[name])]));
 
-function keeping(kept = {}) {
+function keptValues(kept = {}) {
   const values = { uri: { ...kept.uri }, site: { ...kept.site } };
   // The host would set the version of the description.
   const set = (of) => (name, value) => {
@@ -16,14 +16,14 @@ function keeping(kept = {}) {
   };
   return {
     kept: values,
-    attribute: (name) => wire(values.uri[name]),
+    attribute: (name) => orUndefined(values.uri[name]),
     setAttribute: set(values.uri),
-    siteValue: (name) => wire(values.site[name]),
+    siteValue: (name) => orUndefined(values.site[name]),
     setSiteValue: set(values.site),
   };
 }
 
-const noted = (notes = []) => new Map(notes.map(({ name, value }) => [name, value]));
+const notesByName = (notes = []) => new Map(notes.map(({ name, value }) => [name, value]));
 
 /** A handle of the resource `document`. Tests read the plugin's `annotations`, `notes` and `kept` values. */
 export function documentHandle(given = {}) {
@@ -36,7 +36,7 @@ export function documentHandle(given = {}) {
   };
   facts.base ??= facts.uri;
   const content = facts.bytes ? Uint8Array.from(facts.bytes) : new TextEncoder().encode(facts.text ?? "");
-  const notes = noted(facts.notes);
+  const notes = notesByName(facts.notes);
   const annotations = [];
   return {
     ...answers(facts, ["uri", "base", "status", "headers", "mediaType", "charset", "fragment"]),
@@ -48,7 +48,7 @@ export function documentHandle(given = {}) {
     note: (name) => notes.get(name),
     setNote: (name, value) => notes.set(name, value),
     annotate: (annotation) => annotations.push(annotation),
-    ...keeping(facts.kept),
+    ...keptValues(facts.kept),
     annotations,
     notes,
   };
@@ -64,7 +64,7 @@ export function visitHandle(given = {}) {
     now: 0, status: 0, mediaType: "", state: "new", overdue: 0, visits: 0, versions: 0, history: [], outlinks: 0,
     inlinks: 0, signals: [], neighbourhood: [], ...given,
   };
-  const notes = noted(facts.notes);
+  const notes = notesByName(facts.notes);
   return {
     ...answers(facts, [
       "now", "status", "mediaType", "state", "size", "lastWait", "overdue", "visits", "versions", "history",
@@ -74,7 +74,7 @@ export function visitHandle(given = {}) {
     validator: (name) => facts.validators?.find((header) => header.name.toLowerCase() === name.toLowerCase())?.value,
     measure: (name) => facts.measures?.[name],
     note: (name) => notes.get(name),
-    ...keeping(facts.kept),
+    ...keptValues(facts.kept),
   };
 }
 
@@ -115,13 +115,13 @@ export function pageHandle(given = {}) {
       "uri", "title", "elements", "textLength", "scrollHeight", "scrollTop", "windowHeight", "results",
       "requestsInFlight", "timeUsed", "timeLeft", "step", "stepsLeft",
     ]),
-    count: (selector) => wire(facts.counts?.[selector]),
+    count: (selector) => orUndefined(facts.counts?.[selector]),
   };
 }
 
 /** Returns a stage as the host passes it. */
 export const stage = (name) =>
-  enumerated(name, ["scope", "pre-fetch", "mid-fetch", "post-fetch", "extract", "render", "archive", "plugin"]);
+  variantOf(name, ["scope", "pre-fetch", "mid-fetch", "post-fetch", "extract", "render", "archive", "plugin"]);
 
 /** The contract's imports. Tests read `logged` and `counted`, and set tables in `rows`. */
 export function doubleHost() {
@@ -134,14 +134,14 @@ export function doubleHost() {
       "key-values": () => rows.findLast((row) => row.key === key),
     };
     if (!kind) return undefined;
-    if (!found[kind]) throw new Error(`a test has no tables of ${kind}: ask the component, with opilio plugin test`);
+    if (!found[kind]) throw new Error(`native tests have no tables of ${kind}: run the case with opilio plugin test`);
     const row = found[kind]();
     return row && { key: row.key, value: row.value ?? "" };
   };
   host.log = { write: (level, message) => host.logged.push({ level, message }) };
   host.counters = { count: (name, n) => (host.counted[name] = (host.counted[name] ?? 0) + n) };
   host.tables = {
-    kindOf: (name) => host.rows[name] && enumerated(host.rows[name].kind, ["surt-prefixes", "regexes", "key-values"]),
+    kindOf: (name) => host.rows[name] && variantOf(host.rows[name].kind, ["surt-prefixes", "regexes", "key-values"]),
     find,
     findCandidates: (name, { all }) =>
       all.map((one) => find(name, host.rows[name]?.kind === "surt-prefixes" ? one.surt : one.uri) !== undefined),

@@ -1,5 +1,5 @@
-// The types of what a plugin's file imports. Records are the contract's own, generated into `types/contract`, with plain
-// values: variants are `"name"` or `{ name: value }`, numbers are numbers, what may be none may be left out.
+// The types that a plugin imports. Records are those of the contract, generated into `types/contract`, with plain values:
+// variants are `"name"` or `{ name: value }`, 64-bit numbers are numbers, and optional fields may be left out.
 
 /// <reference path="../types/contract/opilio-plugin-documents.d.ts" />
 /// <reference path="../types/contract/opilio-plugin-types.d.ts" />
@@ -84,7 +84,7 @@ export type Comparison = Partial<Plain<change.Comparison>>;
 export type Wait = Written<waiting.Wait, "nextVisit">;
 export type Line = Plain<observer.Line>;
 export type Report = Plain<observer.ReportFile>;
-/** The answer of an observer. Without `memory` the next call gets an empty one. */
+/** The answer of an observer. Without `memory`, the next call gets an empty one. */
 export type Observation = { memory?: Uint8Array | number[]; lines?: Iterable<Line> };
 
 /** The result of an action on a page. */
@@ -96,7 +96,7 @@ export type Action =
   | { scroll: ScrollTarget }
   | { click: Written<behavior.Click, "selector"> }
   | Plain<Exclude<behavior.Action, { tag: "other" } | { tag: "scroll" } | { tag: "click" }>>;
-/** The answer of a step. Without `memory` the next step gets an empty one. Without `finished` there is a next step. */
+/** The answer of a step. Without `memory`, the next step gets an empty one. Without `finished`, there is a next step. */
 export interface StepPlan {
   actions?: Iterable<Action>;
   /** CSS selectors for `page.count` at the next step. */
@@ -122,9 +122,9 @@ export interface Document
       "uri" | "base" | "status" | "headers" | "mediaType" | "charset" | "fragment" | "length"
     >,
     Methods<documents.Document, "header" | "read" | "text" | "setNote" | "annotate" | Keeping> {
-  /** The whole content, transfer and content codings removed. */
+  /** Returns the whole content, without transfer and content codings. */
   content(): Uint8Array;
-  /** The whole content with one character for each byte, so that indexes are byte offsets. */
+  /** Returns the whole content with one character for each byte, so that indexes are byte offsets. */
   latin1(): string;
 }
 
@@ -155,26 +155,26 @@ export interface Page
 
 /** A URI that the crawl has found. Values are copied when they are read. */
 export type Candidate = Readonly<Plain<wire.Candidate>> & {
-  /** Looks it up in a table: its SURT form in a table of SURT prefixes, its URI in others. */
+  /** Looks the candidate up in a table: its SURT form in a table of SURT prefixes, its URI in others. */
   isInTable(name: string): boolean;
 };
 
 /** The candidates of a call, in the order found. */
 export interface Candidates extends Iterable<Candidate> {
   readonly length: number;
-  /** True for each candidate that has a row in the table. */
+  /** Returns true for each candidate that has a row in the table. */
   inTable(name: string): boolean[];
 }
 
 /** Further properties of a setting. */
 export interface About {
-  /** Overrides may change it. */
+  /** Overrides may change the setting. */
   overridable?: boolean;
-  /** Few operators need it. */
+  /** Few operators need the setting. */
   expert?: boolean;
   /** The effect of a value outside the schema. */
   level?: "info" | "warning" | "error";
-  /** It is the name of a table. The profile must have the table. */
+  /** The value is the name of a table, which the profile must have. */
   table?: boolean;
   /** Any keyword of JSON Schema, such as `minimum` or `pattern`. */
   [keyword: string]: unknown;
@@ -218,15 +218,16 @@ export type Values<S> = { [K in keyof S]: S[K] extends Setting<infer T> ? T : ne
 export class SettingsFault extends Error {
   /** @param pointer JSON Pointer such as `/patterns/0` @param problem the error and the remedy: a lower-case fragment */
   constructor(pointer: string, problem: string);
-  /** Several at once. */
+  /** Joins several errors into one. */
   static all(faults: SettingsFault[]): SettingsFault;
 }
 
+/** A missing value. */
 type None = undefined | void | null;
 
 /**
- * A plugin. Its functions determine its kinds. The last argument of each is the result of `configure`, or without it the
- * settings.
+ * A plugin. Its functions determine its kinds. The last argument of each is the result of `configure`. Without `configure`, it
+ * is the settings.
  */
 export interface Definition<S, State> {
   /** Lower-case words joined by hyphens. */
@@ -235,10 +236,10 @@ export interface Definition<S, State> {
   version?: string;
   /** One sentence for operators. */
   summary: string;
-  /** The documents that it is called for. Default: all. */
+  /** The documents that the plugin is called for. Default: all. */
   handles?: { mediaTypes?: string[]; uris?: string[] };
   settings?: S;
-  /** Values that it keeps with URIs and sites. */
+  /** Values that the plugin keeps with URIs and sites. */
   keeps?: Keep[];
   attributes?: NamedValue[];
   /** Called once, before all other functions. Throws `SettingsFault`. Changes that calls make to its result are lost. */
@@ -246,7 +247,7 @@ export interface Definition<S, State> {
 
   /** Extractor: returns links, or links with further results. */
   extract?(document: Document, state: State): Iterable<Link> | Extraction | None;
-  /** Filter: judges one candidate, and responses if there is no `judgeDocument`. No value passes. */
+  /** Filter: judges one candidate, and responses if there is no `judgeDocument`. A missing value means `pass`. */
   judgeCandidate?(candidate: Candidate, stage: Stage, state: State): Ruling | None;
   /** Filter: judges all outlinks of a page, in their order. */
   judgeCandidates?(candidates: Candidates, stage: Stage, state: State): Iterable<Ruling | None>;
@@ -256,20 +257,20 @@ export interface Definition<S, State> {
   strip?(document: Document, state: State): Iterable<Span>;
   /** Change evaluator: `last` is the fingerprint of the last archived version. */
   compare?(document: Document, visit: Visit, last: Uint8Array | undefined, state: State): Comparison | None;
-  /** Wait evaluator: returns milliseconds, or a wait. No value leaves the answer to the next evaluator. */
+  /** Wait evaluator: returns milliseconds, or a wait. A missing value leaves the answer to the next evaluator. */
   evaluate?(visit: Visit, state: State): Duration | Wait | None;
-  /** Precedence: returns 1, the highest, to 255. No value leaves the answer to the next plugin. */
+  /** Precedence: returns 1, the highest, to 255. A missing value leaves the answer to the next plugin. */
   rankCandidate?(candidate: Candidate, document: Document | undefined, state: State): number | None;
   /** Precedence: ranks all outlinks of a page, in their order. */
   rankCandidates?(candidates: Candidates, document: Document | undefined, state: State): Iterable<number | None>;
   rankQueue?(queue: Queue, state: State): number | None;
-  /** Observer: `memory` is that of the last observation. No value leaves it as it is. */
+  /** Observer: `memory` is that of the last observation. A missing value does not change it. */
   observe?(memory: Uint8Array, events: Finished[], state: State): Observation | None;
-  /** Observer: reports on the results so far. */
+  /** Observer: returns reports on the results so far. */
   report?(memory: Uint8Array, now: Instant, state: State): Iterable<Report>;
   /**
-   * Page behaviour: plans the next actions on a page. A list of actions is the last step; no value is a last step without
-   * actions. `memory` is that of the last step.
+   * Page behaviour: plans the next actions on a page. A list of actions is the last step. A missing value is a last step
+   * without actions. `memory` is that of the last step.
    */
   step?(page: Page, visit: Visit, memory: Uint8Array, state: State): Iterable<Action> | StepPlan | None;
 }
@@ -286,11 +287,11 @@ export function plugin<S extends Record<string, Setting<any>> = {}, State = Valu
 export function accept(reason?: string): Ruling;
 /** Makes a ruling that rejects. */
 export function reject(reason?: string): Ruling;
-/** Makes a ruling without an opinion. */
+/** Makes a ruling that leaves the decision to other filters. */
 export function pass(): Ruling;
 /** Makes a ruling for stage mid-fetch: the headers show that nothing has changed. */
 export function unchanged(reason?: string): Ruling;
-/** Makes a ruling for stage post-fetch: the URI is fetched again after so many milliseconds. */
+/** Makes a ruling for stage post-fetch: the URI is fetched again after `wait` milliseconds. */
 export function retry(wait: Duration, reason?: string): Ruling;
 /** The reason why a document cannot be stripped, thrown by `strip`. */
 export class StripProblem extends Error {
@@ -301,22 +302,22 @@ export class StripProblem extends Error {
 export function scroll(target?: ScrollTarget): Action;
 /** Clicks visible elements that match a CSS selector: one, unless `atMost` is larger. */
 export function click(selector: string, options?: Partial<Omit<Plain<behavior.Click>, "selector">>): Action;
-/** Waits until an element matches a CSS selector, at most so many milliseconds. Default: 5000. */
+/** Waits until an element matches a CSS selector, for at most `atMost` milliseconds. Default: 5000. */
 export function waitForSelector(selector: string, atMost?: Duration): Action;
-/** Waits until the page has no requests in flight, at most so many milliseconds. Default: 5000. */
+/** Waits until the page has no requests in flight, for at most `atMost` milliseconds. Default: 5000. */
 export function waitForNetwork(atMost?: Duration): Action;
-/** Waits so many milliseconds. */
+/** Waits for `time` milliseconds. */
 export function pause(time: Duration): Action;
 /** Runs the body of an async function in the page. The result is `value` with the returned value as JSON. */
 export function evaluate(script: string): Action;
-/** Takes a picture of the window. */
+/** Takes a screenshot of the window. */
 export function screenshot(): Action;
 
-/** The UTF-8 of a text. */
+/** Returns the UTF-8 of a text. */
 export function encode(text: string): Uint8Array;
-/** The text of UTF-8. */
+/** Decodes UTF-8. Throws an error if it is invalid. */
 export function decode(bytes: Uint8Array): string;
-/** Converts an index of the string to the offset in its UTF-8, for fragments in a document's text. */
+/** Returns a function from an index of the string to the offset in its UTF-8, for fragments in a document's text. */
 export function bytesAt(text: string): (index: number) => number;
 
 /** Writes a log line. The host logs it with the URI of the call. */
@@ -326,5 +327,5 @@ export function warn(message: unknown): void;
 export function error(message: unknown): void;
 /** Adds to the plugin's counter of this name (lower-case words joined by hyphens). */
 export function count(name: string, n?: number): void;
-/** A table of the host. If the profile has no table of this name, look-ups find nothing. */
+/** Returns a table of the host. If the profile has no table of this name, look-ups find nothing. */
 export function table(name: string): { readonly kind: TableKind | undefined; find(key: string): Row | undefined };

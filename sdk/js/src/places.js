@@ -3,10 +3,10 @@
 /**
  * Returns a stack with the author's files and lines, without frames of the SDK and the engine.
  *
- * @param runs `[line of the bundle, index of the file, line of the file]`, ascending. Each applies up to the next
+ * @param runs `[line of the bundle, index of the file, line of the file]`, ascending. Each applies up to the line of the next
  * @param files names of the files; null for files of the SDK
  */
-export function placed(stack, { runs, files }) {
+export function mapStack(stack, { runs, files }) {
   const frames = stack.split("\n").flatMap((frame) => {
     const at = /([^\s(@]+):(\d+):\d+/.exec(frame);
     const run = at && runs.findLast(([from]) => from <= Number(at[2]));

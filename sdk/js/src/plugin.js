@@ -1,8 +1,8 @@
-// The definition of a plugin, as `plugin({…})` gets it: checks, and the description of the contract.
+// Checks of a plugin's definition, which is the argument of `plugin({…})`, and its description for the contract.
 
 import { schemaOf } from "./settings.js";
 
-/** The kinds, each with its functions. A plugin with one of them is of that kind. */
+/** The functions of each kind. A plugin with at least one of them is of that kind. */
 export const KINDS = {
   extractor: ["extract"],
   filter: ["judgeCandidate", "judgeCandidates", "judgeDocument"],
@@ -15,7 +15,7 @@ export const KINDS = {
 };
 const FACTS = ["name", "version", "summary", "handles", "settings", "keeps", "attributes", "configure"];
 
-/** The kinds of a plugin, from its functions. */
+/** Returns the kinds of a plugin, which follow from its functions. */
 export const kindsOf = (plugin) =>
   Object.keys(KINDS).filter((kind) => KINDS[kind].some((name) => name in plugin));
 
@@ -23,12 +23,12 @@ export const kindsOf = (plugin) =>
 export function plugin(definition) {
   const known = [...FACTS, ...Object.values(KINDS).flat()];
   const unknown = Object.keys(definition).filter((name) => !known.includes(name));
-  if (unknown.length > 0) throw new TypeError(`a plugin has no ${unknown[0]}; it may have ${known.join(", ")}`);
+  if (unknown.length > 0) throw new TypeError(`unknown property ${unknown[0]} of a plugin; known properties: ${known.join(", ")}`);
   for (const name of ["name", "summary"]) {
-    if (typeof definition[name] !== "string") throw new TypeError(`a plugin needs a ${name}, which is a text`);
+    if (typeof definition[name] !== "string") throw new TypeError(`a plugin needs a ${name}, which must be a string`);
   }
   if (kindsOf(definition).length === 0) {
-    throw new TypeError(`${definition.name} does nothing: it has none of ${Object.values(KINDS).flat().join(", ")}`);
+    throw new TypeError(`${definition.name} has no kind: it must define one of ${Object.values(KINDS).flat().join(", ")}`);
   }
   return definition;
 }

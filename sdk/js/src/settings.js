@@ -1,9 +1,9 @@
-// Settings in the profile. Each is a JSON Schema with a default and a description for operators.
+// A plugin's settings in the profile. Each is a JSON Schema with a default and a description for operators.
 
 /** An error in a setting, thrown by `configure`. */
 export class SettingsFault extends Error {
   /**
-   * @param pointer JSON Pointer such as `/patterns/0`; empty for the whole
+   * @param pointer JSON Pointer such as `/patterns/0`; empty for the settings as a whole
    * @param problem a lower-case fragment
    */
   constructor(pointer, problem) {
@@ -11,7 +11,7 @@ export class SettingsFault extends Error {
     this.faults = [{ pointer, problem }];
   }
 
-  /** Joins several errors. */
+  /** Joins several errors into one. */
   static all(faults) {
     const several = new SettingsFault("", faults.map((fault) => fault.message).join("; "));
     several.faults = faults.flatMap((fault) => fault.faults);
@@ -57,17 +57,17 @@ export function schemaOf(settings) {
   };
 }
 
-/** Returns the given settings with defaults for missing ones. Tests may give settings that do not match the schema. */
-export function filled(settings, given) {
+/** Returns the given settings with defaults for missing ones. Tests may pass settings that do not match the schema. */
+export function withDefaults(settings, given) {
   const unknown = Object.keys(given).filter((name) => !(name in settings));
   if (unknown.length > 0) {
     const known = Object.keys(settings).join(", ") || "none";
-    throw new SettingsFault(`/${unknown[0]}`, `no such setting; there are ${known}`);
+    throw new SettingsFault(`/${unknown[0]}`, `unknown setting; known settings: ${known}`);
   }
   const values = {};
   for (const [name, { default: fallback }] of Object.entries(settings)) {
     values[name] = given[name] ?? fallback;
-    if (values[name] === undefined) throw new SettingsFault(`/${name}`, "must be given");
+    if (values[name] === undefined) throw new SettingsFault(`/${name}`, "is required");
   }
   return values;
 }

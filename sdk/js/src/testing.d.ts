@@ -1,4 +1,4 @@
-// The types of `@opilio/plugin/testing`. Facts have the contract's names in camelCase. Each may be left out.
+// The types of `@opilio/plugin/testing`. Facts have the contract's names in camelCase. All are optional.
 
 import type {
   Candidate, Candidates, Definition, Document, Header, KeptValue, NamedValue, Page, Plugin, Queue, Setting, Visit,
@@ -56,5 +56,5 @@ export function host(tables?: Record<string, { kind: string; rows: { key: string
   counted: Record<string, number>;
 };
 
-/** Runs the cases of a folder and returns their number. Throws an error with all that fail. */
+/** Runs the cases of a folder and returns their number. Throws an error that lists all failures. */
 export function checkCases(plugins: Plugin | Plugin[], folder: string): number;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { component } from "./component.js";
 import { candidatesHandle, documentHandle, doubleHost, pageHandle, queueHandle, stage, visitHandle } from "./double.js";
 import { connect } from "./host.js";
-import { filled } from "./settings.js";
+import { withDefaults } from "./settings.js";
 import { Candidates, Document, Page, Queue, Visit } from "./views.js";
 import { plain } from "./wire.js";
 
@@ -20,7 +20,7 @@ export const candidates = (list) => new Candidates(candidatesHandle(list));
 
 /** Returns the last argument of the plugin's functions for these settings. Exceptions of `configure` pass through. */
 export function configured(plugin, settings = {}) {
-  const values = filled(plugin.settings ?? {}, settings);
+  const values = withDefaults(plugin.settings ?? {}, settings);
   return plugin.configure ? plugin.configure(values) : values;
 }
 
@@ -32,12 +32,12 @@ export function host(tables = {}) {
   return host;
 }
 
-/** Runs the cases of a folder and returns their number. Throws an error with all that fail. Every plugin must have a case. */
+/** Runs the cases of a folder and returns their number. Throws an error that lists all failures. Every plugin must have a case. */
 export function checkCases(plugins, folder) {
   const cases = readCases(folder);
   const faults = cases.flatMap((one) => {
     try {
-      return differs(one, ask(plugins, one, folder));
+      return difference(one, runCase(plugins, one, folder));
     } catch (problem) {
       return `${one.id}: ${problem.stack}`;
     }
@@ -45,7 +45,7 @@ export function checkCases(plugins, folder) {
   for (const { name } of [plugins].flat()) {
     if (!cases.some((one) => one.plugin === name)) faults.push(`${name} has no case`);
   }
-  if (faults.length > 0) throw new Error(`${faults.length} of ${cases.length} cases:\n${faults.join("\n")}`);
+  if (faults.length > 0) throw new Error(`${faults.length} failures in ${cases.length} cases:\n${faults.join("\n")}`);
   return cases.length;
 }
 
@@ -59,13 +59,13 @@ function readCases(folder) {
     }
   });
   const ids = cases.map((one) => one.id);
-  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
-  if (twice) throw new Error(`${folder}: duplicate case id ${twice}`);
+  const duplicate = ids.find((id, index) => ids.indexOf(id) !== index);
+  if (duplicate) throw new Error(`${folder}: duplicate case id ${duplicate}`);
   return cases;
 }
 
 /** Returns the answer to a case, as JSON with the contract's names. */
-function ask(plugins, { plugin, settings = {}, tables = {}, call }, folder) {
+function runCase(plugins, { plugin, settings = {}, tables = {}, call }, folder) {
   const [name, given] = Object.entries(call)[0];
   const args = camel(given);
   const host = doubleHost();
@@ -116,32 +116,36 @@ function withFile(facts = {}, folder) {
   return facts.file ? { ...facts, bytes: readFileSync(join(folder, facts.file)) } : facts;
 }
 
-/** Describes a difference, with both sides. Reasons and problems are compared only if the case expects them. */
-function differs({ id, call, expected }, answer) {
-  const shown = [without(expected, expected), without(answer, expected)].map(bare);
+/**
+ * Returns a list with the description of the difference, or an empty list if the answer is as expected. Reasons and problems are
+ * compared only if the case expects them.
+ */
+function difference({ id, call, expected }, answer) {
+  const [wanted, got] = [expected, answer].map((value) => withoutDefaults(withoutFreeTexts(value, expected)));
   try {
-    deepStrictEqual(shown[1], shown[0]);
+    deepStrictEqual(got, wanted);
     return [];
   } catch {
     return [`${id} (${Object.keys(call)[0]}): expected ${JSON.stringify(expected)}\nanswered ${JSON.stringify(answer)}`];
   }
 }
 
-function without(answer, expected) {
-  if (Array.isArray(answer)) return answer.map((item, index) => without(item, expected?.[index]));
+/** Removes reasons and problems that the case does not expect. */
+function withoutFreeTexts(answer, expected) {
+  if (Array.isArray(answer)) return answer.map((item, index) => withoutFreeTexts(item, expected?.[index]));
   if (typeof answer !== "object" || answer === null) return answer;
   const free = ["reason", "problem"].filter((name) => expected?.[name] === undefined && !("links" in answer));
   return Object.fromEntries(Object.entries(answer).filter(([name]) => !free.includes(name)));
 }
 
 /** Removes fields at their defaults, which cases may leave out. */
-function bare(value) {
+function withoutDefaults(value) {
   if (value === undefined) return null;
-  if (Array.isArray(value)) return value.map(bare);
+  if (Array.isArray(value)) return value.map(withoutDefaults);
   if (typeof value !== "object" || value === null) return value;
   const empty = (field) =>
     field === null || field === 0 || field === "" || field === false || (Array.isArray(field) && field.length === 0);
-  const fields = Object.entries(value).map(([name, field]) => [name, bare(field)]);
+  const fields = Object.entries(value).map(([name, field]) => [name, withoutDefaults(field)]);
   return Object.fromEntries(fields.filter(([name, field]) => !empty(field) && !(name === "hop" && field === "link")));
 }
 

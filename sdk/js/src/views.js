@@ -1,5 +1,5 @@
-// The arguments of plugins. Facts are properties. Methods copy content or have arguments of their own. Each view has a
-// handle of the contract, from the host or from a test.
+// The arguments of plugins. Facts are properties. Methods copy content, or take arguments. Each view has a handle of the
+// contract, from the host or from a test.
 
 import { latin1 } from "./bytes.js";
 import { table } from "./host.js";
@@ -9,7 +9,7 @@ import { plain, u64 } from "./wire.js";
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
 /** Defines properties that call the handle when they are read. */
-function facts(view, names) {
+function defineFacts(view, names) {
   for (const name of names) {
     Object.defineProperty(view.prototype, name, {
       get() {
@@ -20,7 +20,7 @@ function facts(view, names) {
 }
 
 /** Values that a plugin keeps from visit to visit. */
-class Keeping {
+class KeptValues {
   constructor(handle) {
     this.handle = handle;
   }
@@ -42,7 +42,7 @@ class Keeping {
 }
 
 /** A response, or a fragment of one. */
-export class Document extends Keeping {
+export class Document extends KeptValues {
   header(name) {
     return this.handle.header(name);
   }
@@ -75,10 +75,10 @@ export class Document extends Keeping {
     this.handle.annotate(String(annotation));
   }
 }
-facts(Document, ["uri", "base", "status", "headers", "mediaType", "charset", "fragment", "length"]);
+defineFacts(Document, ["uri", "base", "status", "headers", "mediaType", "charset", "fragment", "length"]);
 
-/** The state of a URI in the crawl. */
-export class Visit extends Keeping {
+/** The facts about a URI at this visit. */
+export class Visit extends KeptValues {
   get candidate() {
     return new WholeCandidate(plain(this.handle.candidate()));
   }
@@ -89,7 +89,7 @@ export class Visit extends Keeping {
     return plain(this.handle.measure(name));
   }
 }
-facts(Visit, [
+defineFacts(Visit, [
   "now", "status", "mediaType", "state", "size", "lastWait", "overdue", "visits", "versions", "history", "outlinks",
   "inlinks", "signals", "neighbourhood",
 ]);
@@ -100,7 +100,7 @@ export class Queue {
     this.handle = handle;
   }
 }
-facts(Queue, ["name", "queued", "succeeded", "failed", "bytes", "best", "base", "now"]);
+defineFacts(Queue, ["name", "queued", "succeeded", "failed", "bytes", "best", "base", "now"]);
 
 /** A page in a browser, as it was just before the call. */
 export class Page {
@@ -111,7 +111,7 @@ export class Page {
     return plain(this.handle.count(selector));
   }
 }
-facts(Page, [
+defineFacts(Page, [
   "uri", "title", "elements", "textLength", "scrollHeight", "scrollTop", "windowHeight", "results", "requestsInFlight",
   "timeUsed", "timeLeft", "step", "stepsLeft",
 ]);

@@ -1,6 +1,6 @@
 // Conversion between the values of plugins and those of the bindings. Variants are `"name"` or `{ name: value }` for plugins
-// and `{ tag, val }` for bindings. A missing value is undefined. 64-bit numbers have the type that the engine needs. Answers
-// of plugins are checked, so that an error names the place of a wrong type.
+// and `{ tag, val }` for bindings. A missing value is undefined. 64-bit numbers have the type that the engine needs.
+// Answers of plugins are checked. The error for a wrong type names the place of the value.
 
 /** Converts a value of the host to a plain value. */
 export function plain(value) {
@@ -17,34 +17,34 @@ export function plain(value) {
 
 let lowerU64 = (number) => number;
 
-/** 64-bit numbers are numbers in QuickJS and bigints in StarlingMonkey. */
+/** Sets the conversion to the engine's 64-bit numbers: numbers in QuickJS, bigints in StarlingMonkey. */
 export function use64BitNumbers(lower) {
   lowerU64 = lower;
 }
 
-function wrong(value, at, wanted) {
-  const got = value === undefined ? "nothing" : Array.isArray(value) ? "a list" : `${typeof value} ${shown(value)}`;
+function wrongType(value, at, wanted) {
+  const got = value === undefined ? "nothing" : Array.isArray(value) ? "a list" : `${typeof value} ${shortened(value)}`;
   return new TypeError(`${at || "the answer"} must be ${wanted}, not ${got}`);
 }
 
-function shown(value) {
+function shortened(value) {
   const text = typeof value === "bigint" ? String(value) : (JSON.stringify(value) ?? "");
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }
 
 export function text(value, at) {
-  if (typeof value !== "string") throw wrong(value, at, "a text");
+  if (typeof value !== "string") throw wrongType(value, at, "a string");
   return value;
 }
 
 export function flag(value, at) {
-  if (typeof value !== "boolean") throw wrong(value, at, "true or false");
+  if (typeof value !== "boolean") throw wrongType(value, at, "true or false");
   return value;
 }
 
 const whole = (max, lower, min = 0) => (value, at) => {
   const wanted = min === 0 ? `a whole number up to ${max}` : `a whole number from ${min} to ${max}`;
-  if (!Number.isInteger(value) || value < min || value > max) throw wrong(value, at, wanted);
+  if (!Number.isInteger(value) || value < min || value > max) throw wrongType(value, at, wanted);
   return lower(value);
 };
 export const u8 = whole(255, (number) => number);
@@ -56,22 +56,25 @@ export const u64 = whole(Number.MAX_SAFE_INTEGER, (number) => lowerU64(number));
 export function bytes(value, at) {
   if (value instanceof Uint8Array) return value;
   if (Array.isArray(value)) return Uint8Array.from(value, (byte, index) => u8(byte, `${at}[${index}]`));
-  throw wrong(value, at, "bytes");
+  throw wrongType(value, at, "bytes");
 }
 
 export const optional = (lower) => (value, at) =>
   value === undefined || value === null ? undefined : lower(value, at);
 
 export const list = (lower) => (value, at) => {
-  if (typeof value !== "object" || value === null || !(Symbol.iterator in value)) throw wrong(value, at, "a list");
+  if (typeof value !== "object" || value === null || !(Symbol.iterator in value)) throw wrongType(value, at, "a list");
   return Array.from(value, (item, index) => lower(item, `${at}[${index}]`));
 };
 
-/** Lowers a record. `fields` has a function for each field, or `[function, default]`. */
+/** Returns a function that lowers a record. `fields` has a function for each field, or `[function, default]`. */
 export const record = (fields) => (value, at) => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrong(value, at, "an object");
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrongType(value, at, "an object");
   const unknown = Object.keys(value).find((name) => !(name in fields));
-  if (unknown) throw new TypeError(`${at || "the answer"} has no ${unknown}; it has ${Object.keys(fields).join(", ")}`);
+  if (unknown) {
+    const known = Object.keys(fields).join(", ");
+    throw new TypeError(`${at || "the answer"} has an unknown field ${unknown}; known fields: ${known}`);
+  }
   return Object.fromEntries(
     Object.entries(fields).map(([name, field]) => {
       const [lower, fallback] = Array.isArray(field) ? field : [field];
@@ -81,8 +84,8 @@ export const record = (fields) => (value, at) => {
 };
 
 /**
- * Lowers a variant. `cases` has a function for each case, or null for cases without a value. If there is a case `other`,
- * unknown names become that.
+ * Returns a function that lowers a variant. `cases` has a function for each case, or null for cases without a value. If there
+ * is a case `other`, unknown names become that case.
  */
 export const variant = (cases) => (value, at) => {
   const [tag, payload] =
@@ -91,10 +94,10 @@ export const variant = (cases) => (value, at) => {
     return cases[tag] === null ? { tag } : { tag, val: cases[tag](payload, `${at}.${tag}`) };
   }
   if (cases.other && typeof value === "string" && !Object.hasOwn(cases, value)) return { tag: "other", val: value };
-  throw wrong(value, at, `one of ${Object.keys(cases).join(", ")}`);
+  throw wrongType(value, at, `one of ${Object.keys(cases).join(", ")}`);
 };
 
 export const cases = (names) => (value, at) => {
-  if (!names.includes(value)) throw wrong(value, at, `one of ${names.join(", ")}`);
+  if (!names.includes(value)) throw wrongType(value, at, `one of ${names.join(", ")}`);
   return value;
 };

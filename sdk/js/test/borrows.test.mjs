@@ -1,4 +1,4 @@
-// Tests of the changes to modules of componentize-qjs. A small module is changed and run; the test records its calls.
+// Tests of the repair of componentize-qjs components. The tests repair small modules, run them and record their calls.
 
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { BORROWS, giveBack, MENDED } from "../build/borrows.mjs";
+import { BORROWS, dropBorrows, REPAIRED_VERSION } from "../build/borrows.mjs";
 import { build } from "../build/build.mjs";
 import { MissingTool, SDK } from "../build/project.mjs";
 
@@ -18,7 +18,7 @@ const section = (id, items) => {
 const [FUNCTION, I32] = [0x60, 0x7f];
 const RESULT = 42;
 
-/** Returns a component with a module that exports a function of the contract with so many parameters, and its clean-up function. */
+/** Returns a component whose module exports a function of the contract with `params` parameters, and its clean-up function. */
 function component(name, params, resources) {
   const drops = resources.map((resource) => [...text("host"), ...text(`[resource-drop]${resource}`), 0, 0]);
   // Indexes of functions begin with the imports.
@@ -45,42 +45,42 @@ function component(name, params, resources) {
 const leb = (value) => (value < 128 ? [value] : [(value % 128) | 0x80, ...leb(Math.floor(value / 128))]);
 
 /** Calls the repaired function in a plugin of these kinds, and returns the recorded calls. */
-function happens(name, parameters, resources, kinds = [name.split("@")[0]]) {
-  const mended = giveBack(component(name, parameters.length, resources), kinds);
+function recordedCalls(name, parameters, resources, kinds = [name.split("@")[0]]) {
+  const repaired = dropBorrows(component(name, parameters.length, resources), kinds);
   // The module follows the component's header, and the id and length of its only section.
-  const module = mended.subarray(mended.indexOf("\0asm\x01", 8, "latin1"));
-  const said = [];
-  const host = { called: () => said.push("called") };
-  for (const resource of resources) host[`[resource-drop]${resource}`] = (handle) => said.push(`${resource} ${handle}`);
+  const module = repaired.subarray(repaired.indexOf("\0asm\x01", 8, "latin1"));
+  const calls = [];
+  const host = { called: () => calls.push("called") };
+  for (const resource of resources) host[`[resource-drop]${resource}`] = (handle) => calls.push(`${resource} ${handle}`);
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module), { host });
   assert.equal(exports[`opilio:plugin/${name}`](...parameters), RESULT);
   exports[`cabi_post_opilio:plugin/${name}`](RESULT);
-  return said;
+  return calls;
 }
 
-test("what was lent is dropped behind the call and before its end, and nothing clears up later", () => {
+test("borrowed resources are dropped after the call and before it returns, and the clean-up function does nothing", () => {
   const at = "@0.3.0#";
-  assert.deepEqual(happens(`digest-stripper${at}strip`, [7], ["document"]), ["called", "document 7"]);
-  assert.deepEqual(happens(`change-evaluator${at}compare`, [7, 8, 0, 0, 0], ["visit", "document"]), ["called", "document 7", "visit 8"]);
-  assert.deepEqual(happens(`wait-evaluator${at}evaluate`, [8], ["visit"]), ["called", "visit 8"]);
-  assert.deepEqual(happens(`page-behavior${at}step`, [7, 8, 0, 0], ["visit", "page"]), ["called", "page 7", "visit 8"]);
+  assert.deepEqual(recordedCalls(`digest-stripper${at}strip`, [7], ["document"]), ["called", "document 7"]);
+  assert.deepEqual(recordedCalls(`change-evaluator${at}compare`, [7, 8, 0, 0, 0], ["visit", "document"]), ["called", "document 7", "visit 8"]);
+  assert.deepEqual(recordedCalls(`wait-evaluator${at}evaluate`, [8], ["visit"]), ["called", "visit 8"]);
+  assert.deepEqual(recordedCalls(`page-behavior${at}step`, [7, 8, 0, 0], ["visit", "page"]), ["called", "page 7", "visit 8"]);
 });
 
-test("what may be none is dropped where it is there", () => {
-  const rank = (candidates, is, document) =>
-    happens("precedence@0.3.0#rank-candidates", [candidates, is, document], ["candidates", "document"], []);
+test("optional resources are dropped only if they are present", () => {
+  const rank = (candidates, presence, document) =>
+    recordedCalls("precedence@0.3.0#rank-candidates", [candidates, presence, document], ["candidates", "document"], []);
   assert.deepEqual(rank(5, 1, 6), ["called", "candidates 5", "document 6"]);
   assert.deepEqual(rank(5, 0, 6), ["called", "candidates 5"]);
 });
 
-test("where a function of the plugin's kinds is not found, nothing is made", () => {
+test("a missing function of the plugin's kinds is an error", () => {
   const made = component("precedence@0.3.0#rank-candidates", 3, ["candidates", "document"]);
-  assert.throws(() => giveBack(made, ["precedence"]), /has made no precedence#rank-queue where/);
-  assert.throws(() => giveBack(made, ["filter"]), /has made no filter#judge-candidates, no filter#judge-document where/);
-  assert.doesNotThrow(() => giveBack(made, ["extractor"]));
+  assert.throws(() => dropBorrows(made, ["precedence"]), /functions not found in the component of componentize-qjs: precedence#rank-queue$/);
+  assert.throws(() => dropBorrows(made, ["filter"]), /not found in the component of componentize-qjs: filter#judge-candidates, filter#judge-document$/);
+  assert.doesNotThrow(() => dropBorrows(made, ["extractor"]));
 });
 
-test("every function that the contract lends something is known, with its parameters in their places", () => {
+test("BORROWS has all borrowed parameters of the contract's functions", () => {
   const wit = readFileSync(join(SDK, "wit/exports.wit"), "utf8");
   const found = {};
   for (const [, kind, body] of wit.matchAll(/^interface ([a-z-]+) \{$(.*?)^\}$/gms)) {
@@ -89,7 +89,7 @@ test("every function that the contract lends something is known, with its parame
       let at = 0;
       const borrows = [];
       for (const [, optional, resource, type] of parameters.matchAll(/: (?:(option<)?borrow<([a-z]+)>>?|(.+?))(?:, (?=[a-z]+:)|$)/g)) {
-        if (optional) borrows.push({ at: at + 1, resource, where: at });
+        if (optional) borrows.push({ at: at + 1, resource, presence: at });
         else if (resource) borrows.push({ at, resource });
         at += type === "stage" ? 3 : optional ? 2 : 1;
       }
@@ -99,7 +99,7 @@ test("every function that the contract lends something is known, with its parame
   assert.deepEqual(found, BORROWS);
 });
 
-test("another version of componentize-qjs is refused, since what it makes is not known", async () => {
+test("other versions of componentize-qjs are refused", async () => {
   const folder = mkdtempSync(join(tmpdir(), "opilio-borrows-"));
   try {
     cpSync(join(SDK, "test/plugins/headline"), folder, { recursive: true, dereference: true });
@@ -108,7 +108,7 @@ test("another version of componentize-qjs is refused, since what it makes is not
     writeFileSync(join(home, "package.json"), JSON.stringify({ name: "componentize-qjs", version: "9.0.0", main: "index.js" }));
     await assert.rejects(build(folder), (problem) => {
       assert.ok(problem instanceof MissingTool, problem.stack);
-      assert.match(problem.message, new RegExp(`componentize-qjs ${MENDED} is not installed: npm install .* \\(found 9\\.0\\.0\\)`));
+      assert.match(problem.message, new RegExp(`componentize-qjs ${REPAIRED_VERSION} is not installed: npm install .* \\(found 9\\.0\\.0\\)`));
       return true;
     });
     assert.deepEqual(readdirSync(folder).filter((file) => file.endsWith(".wasm")), []);

@@ -1,5 +1,5 @@
-// Tests of components in the sandbox. The program `opilio` runs cases on them and shows their errors. OPILIO names the program;
-// the default is that of the checkout.
+// Tests of components in the sandbox. The program `opilio` runs cases on them and shows their errors. OPILIO is the path of
+// the program. The default is the debug build of the checkout.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -10,7 +10,7 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { build } from "../build/build.mjs";
-import { missing, MissingTool, needs, ProjectFault, SDK, tool } from "../build/project.mjs";
+import { missingToolsMessage, MissingTool, ProjectFault, requireTools, SDK, tool } from "../build/project.mjs";
 import { test as testNatively } from "../build/test.mjs";
 
 const OPILIO = process.env.OPILIO ?? join(SDK, "../../target/debug/opilio");
@@ -45,12 +45,12 @@ function run(file, settings) {
   return { stdout, stderr };
 }
 
-test("the cases of the Rust SDK's kinds hold natively and in the sandbox", async () => {
+test("the cases of the Rust SDK's kinds pass natively and in the sandbox", async () => {
   assert.equal(await testNatively(join(PLUGINS, "headline")), 10);
   const file = await built("headline");
   const cases = join(PLUGINS, "headline/cases");
-  const said = execFileSync(OPILIO, ["plugin", "test", file, "--cases", cases], { encoding: "utf8" });
-  assert.match(said, /10 cases passed/);
+  const output = execFileSync(OPILIO, ["plugin", "test", file, "--cases", cases], { encoding: "utf8" });
+  assert.match(output, /10 cases passed/);
 });
 
 test("StarlingMonkey answers as QuickJS does", async (context) => {
@@ -59,24 +59,24 @@ test("StarlingMonkey answers as QuickJS does", async (context) => {
   try {
     await build(folder, file);
   } catch (problem) {
-    // Few use this engine, and its packages have hundreds of megabytes.
+    // The engine is optional, because few plugins use it and its packages are hundreds of megabytes.
     if (problem instanceof MissingTool) return context.skip(problem.message);
     throw problem;
   }
-  const said = execFileSync(OPILIO, ["plugin", "test", file, "--cases", join(folder, "cases")], { encoding: "utf8" });
-  assert.match(said, /10 cases passed/);
+  const output = execFileSync(OPILIO, ["plugin", "test", file, "--cases", join(folder, "cases")], { encoding: "utf8" });
+  assert.match(output, /10 cases passed/);
 });
 
-test("nothing moves in a component, and nothing leads out of it", async () => {
+test("clock and randomness are constant in a component, and system access is refused", async () => {
   const file = await built("inert");
   const first = facts(file);
   assert.equal(first.outside, "none");
   assert.equal(first.date, "2000-01-01T00:00:00.000Z");
-  leadsNowhere(first);
+  assertIsolated(first);
   assert.deepEqual(facts(file), first);
 });
 
-test("StarlingMonkey has names for what leads out, and they lead nowhere", async (context) => {
+test("StarlingMonkey has functions for system access, which are refused", async (context) => {
   const file = join(scratch, "starling-inert.wasm");
   try {
     await build(onStarlingMonkey("inert"), file);
@@ -84,9 +84,9 @@ test("StarlingMonkey has names for what leads out, and they lead nowhere", async
     if (problem instanceof MissingTool) return context.skip(problem.message);
     throw problem;
   }
-  // Its clock always has the time of the build.
+  // Its clock always shows the time of the build.
   const first = facts(file);
-  leadsNowhere(first);
+  assertIsolated(first);
   assert.deepEqual(facts(file), first);
   // A request to the network ends the call.
   assert.match(run(file, { fetch: true }).stdout, /ERROR trap/);
@@ -99,11 +99,11 @@ function facts(file) {
   return Object.fromEntries(links.map(({ uri, context }) => [context, decodeURIComponent(uri.split("/").at(-1))]));
 }
 
-function leadsNowhere({ clock, environment, file }) {
+function assertIsolated({ clock, environment, file }) {
   assert.deepEqual({ clock, environment, file }, { clock: "0", environment: "nothing", file: "nothing" });
 }
 
-test("what goes wrong is said with plugin, version, URI, place and the author's own words", async () => {
+test("plugin errors name the plugin, version, URI, file and line", async () => {
   const file = await built("faulty");
   const check = (how, message) => {
     const { stdout } = run(file, { how });
@@ -111,18 +111,18 @@ test("what goes wrong is said with plugin, version, URI, place and the author's 
     assert.ok(stdout.includes(`faulty 1.2.3, extract: ${message}`), stdout);
     return stdout;
   };
-  const thrown = check("throw", "RangeError: nothing is good about http://example.com/page.html");
+  const thrown = check("throw", "RangeError: cannot read http://example.com/page.html");
   assert.match(thrown, /at deep \(src\/deep\.js:4\)\s+at extract \(src\/index\.js:15\)/);
   check("throw a text", "thrown: just a text");
-  check("wrong type", "TypeError: links[0].uri must be a text, not number 3");
-  check("misspelt", "TypeError: links[0] has no url; it has uri, hop, context, base, details");
+  check("wrong type", "TypeError: links[0].uri must be a string, not number 3");
+  check("misspelt", "TypeError: links[0] has an unknown field url; known fields: uri, hop, context, base, details");
   check("no list", "TypeError: the answer must be an object, not number 7");
   check("hop", "TypeError: links[0].hop must be one of link, embed");
   check("fragment", "TypeError: fragments[0].content.text-at.offset must be a whole number");
   assert.match(run(file, {}).stdout, /faulty 1\.2\.3, rankCandidates: TypeError: rank 0 must be a whole number from 1 to 255, not number 256/);
 });
 
-test("settings that do not fit are said before anything runs", async () => {
+test("invalid settings are reported before the plugin runs", async () => {
   const file = await built("faulty");
   assert.match(run(file, { how: 3 }).stderr, /settings of faulty 1\.2\.3: \/how: 3 is not of type "string"/);
   assert.match(run(file, { why: 3 }).stderr, /faulty 1\.2\.3: .*why/);
@@ -130,7 +130,7 @@ test("settings that do not fit are said before anything runs", async () => {
   assert.match(stderr, /faulty 1\.2\.3, configure: TypeError: .*src\/index\.js:11/s);
 });
 
-test("a project that does not build says why", async () => {
+test("errors in a project are reported", async () => {
   const project = (files) => {
     const folder = mkdtempSync(join(scratch, "project-"));
     for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
@@ -142,13 +142,13 @@ test("a project that does not build says why", async () => {
     assert.match(problem.message, message);
     return true;
   });
-  await refused({}, /no plugin of JavaScript: it has no package\.json/);
+  await refused({}, /is not a JavaScript plugin: it has no package\.json/);
   await refused({ "package.json": "{" }, /package\.json: /);
-  await refused({ "package.json": facts() }, /main names .*index\.js, which is not there/);
-  await refused({ "package.json": facts({ opilio: { engine: "v8" } }), "index.js": "" }, /opilio\.engine is "v8"; it is quickjs or starlingmonkey/);
+  await refused({ "package.json": facts() }, /main names .*index\.js, which does not exist/);
+  await refused({ "package.json": facts({ opilio: { engine: "v8" } }), "index.js": "" }, /opilio\.engine is "v8"; it must be quickjs or starlingmonkey/);
   await refused({ "package.json": facts(), "index.js": "export default {};" }, /index\.js: a plugin needs a name/);
   const wrong = "import { plugin } from '@opilio/plugin'; export default plugin({ name: 'x', summary: 'X.', extrct() {} });";
-  await refused({ "package.json": facts(), "index.js": wrong }, /a plugin has no extrct/);
+  await refused({ "package.json": facts(), "index.js": wrong }, /unknown property extrct of a plugin/);
   const typed = `import { plugin } from "@opilio/plugin";
 export default plugin({ name: "x", summary: "X.", extract: (document) => [{ uri: document.status }] });`;
   const config = '{ "compilerOptions": { "strict": true, "types": [], "module": "esnext", "moduleResolution": "bundler", "target": "es2023" } }';
@@ -158,17 +158,17 @@ export default plugin({ name: "x", summary: "X.", extract: (document) => [{ uri:
   );
 });
 
-test("tools that are missing are said at once, with the command that gets them", async () => {
+test("the message about missing tools names all of them and the command that installs them", async () => {
   const folder = mkdtempSync(join(scratch, "project-"));
   await assert.rejects(tool("no-such-tool", { folder }), MissingTool);
-  assert.throws(() => needs(["no-such-tool", "esbuild", "nor-this"], { folder }), (problem) => {
+  assert.throws(() => requireTools(["no-such-tool", "esbuild", "nor-this"], { folder }), (problem) => {
     assert.ok(problem instanceof MissingTool, problem.stack);
     assert.match(problem.message, /^no-such-tool .*, nor-this .* are not installed: /);
     return true;
   });
   assert.equal(
-    missing(["esbuild", "typescript"], "DIR"),
+    missingToolsMessage(["esbuild", "typescript"], "DIR"),
     "esbuild 0.25.12, typescript 5.9.3 are not installed: npm install --prefix DIR --save-dev --save-exact esbuild@0.25.12 typescript@5.9.3",
   );
-  assert.match(missing(["esbuild"], "/my plugins/a"), / --prefix '\/my plugins\/a' --save-dev /);
+  assert.match(missingToolsMessage(["esbuild"], "/my plugins/a"), / --prefix '\/my plugins\/a' --save-dev /);
 });

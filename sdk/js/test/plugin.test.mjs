@@ -10,8 +10,8 @@ import {
 import { component } from "../src/component.js";
 import { documentHandle, doubleHost, pageHandle, queueHandle, visitHandle } from "../src/double.js";
 import { describe } from "../src/plugin.js";
-import { filled } from "../src/settings.js";
-import { placed } from "../src/places.js";
+import { withDefaults } from "../src/settings.js";
+import { mapStack } from "../src/places.js";
 import { configured, document, host } from "../src/testing.js";
 
 const extractor = (extract) => plugin({ name: "x", summary: "X.", extract });
@@ -21,18 +21,18 @@ const answer = (extract) => {
   return made.extractor.extract([documentHandle({ text: "a" })])[0];
 };
 
-test("a plugin is described by the functions it has", () => {
+test("the functions of a plugin determine its kinds", () => {
   const described = describe(plugin({ name: "x", summary: "X.", judgeDocument() {}, report() {} }));
   assert.deepEqual(described.kinds, ["filter", "observer"]);
 });
 
-test("a definition that cannot work is refused when the module is loaded", () => {
-  assert.throws(() => plugin({ name: "x", summary: "X.", extrakt() {} }), /a plugin has no extrakt; it may have name,/);
-  assert.throws(() => plugin({ name: "x", summary: "X." }), /x does nothing: it has none of extract,/);
+test("invalid definitions are errors when the module is loaded", () => {
+  assert.throws(() => plugin({ name: "x", summary: "X.", extrakt() {} }), /unknown property extrakt of a plugin; known properties: name,/);
+  assert.throws(() => plugin({ name: "x", summary: "X." }), /x has no kind: it must define one of extract,/);
   assert.throws(() => plugin({ name: "x", extract() {} }), /needs a summary/);
 });
 
-test("settings make a strict schema, and what is left out has its default", () => {
+test("settings make a strict schema, and missing settings have their defaults", () => {
   const settings = {
     word: text("x", "A word.", { overridable: true, pattern: "^[a-z]+$" }),
     most: integer(undefined, "How many.", { level: "warning", minimum: 1 }),
@@ -54,12 +54,12 @@ test("settings make a strict schema, and what is left out has its default", () =
       how: { type: "string", enum: ["fast", "well"], default: "well" },
     },
   });
-  assert.deepEqual(filled(settings, { most: 3 }), { word: "x", most: 3, by: {}, how: "well" });
-  assert.throws(() => filled(settings, {}), { faults: [{ pointer: "/most", problem: "must be given" }] });
-  assert.throws(() => filled(settings, { mots: 3 }), { faults: [{ pointer: "/mots", problem: "no such setting; there are word, most, by, how" }] });
+  assert.deepEqual(withDefaults(settings, { most: 3 }), { word: "x", most: 3, by: {}, how: "well" });
+  assert.throws(() => withDefaults(settings, {}), { faults: [{ pointer: "/most", problem: "is required" }] });
+  assert.throws(() => withDefaults(settings, { mots: 3 }), { faults: [{ pointer: "/mots", problem: "unknown setting; known settings: word, most, by, how" }] });
 });
 
-test("faults of settings are handed over, accidents are logged", () => {
+test("settings faults are returned, and other exceptions are logged", () => {
   const refusing = (configure) => {
     const double = doubleHost();
     const made = component(plugin({ name: "x", version: "2.0.0", summary: "X.", configure, extract() {} }), double);
@@ -71,16 +71,16 @@ test("faults of settings are handed over, accidents are logged", () => {
     assert.deepEqual(thrown, [{ pointer: "/a", problem: "is empty" }, { pointer: "/b/0", problem: "is too long" }]);
     return true;
   });
-  const accident = refusing((settings) => settings.nothing.here);
-  assert.throws(accident.configure, TypeError);
-  assert.match(accident.double.logged[0].message, /^x 2\.0\.0, configure: TypeError: /);
+  const failing = refusing((settings) => settings.nothing.here);
+  assert.throws(failing.configure, TypeError);
+  assert.match(failing.double.logged[0].message, /^x 2\.0\.0, configure: TypeError: /);
 });
 
-test("answers of wrong types are said with their place", () => {
+test("wrong types in answers are reported with their place", () => {
   const cases = [
-    [() => [{ uri: 3 }], "links[0].uri must be a text, not number 3"],
-    [() => [{ uri: "a" }, { url: "b" }], "links[1] has no url; it has uri, hop, context, base, details"],
-    [() => [{}], "links[0].uri must be a text, not nothing"],
+    [() => [{ uri: 3 }], "links[0].uri must be a string, not number 3"],
+    [() => [{ uri: "a" }, { url: "b" }], "links[1] has an unknown field url; known fields: uri, hop, context, base, details"],
+    [() => [{}], "links[0].uri must be a string, not nothing"],
     [() => "a", "links must be a list, not string \"a\""],
     [() => 7, "the answer must be an object, not number 7"],
     [() => ({ links: "a" }), "links must be a list, not string \"a\""],
@@ -92,7 +92,7 @@ test("answers of wrong types are said with their place", () => {
   for (const [extract, message] of cases) assert.throws(() => answer(extract), { name: "TypeError", message });
 });
 
-test("hops of later contracts pass through, links may come from generators", () => {
+test("hops of later contracts pass through, and extractors may be generators", () => {
   const { links } = answer(function* () {
     yield { uri: "a", hop: "teleport" };
     yield { uri: "b", details: { attributes: [{ name: "rel", value: "nofollow" }] } };
@@ -143,7 +143,7 @@ test("actions of a page behaviour have the contract's form", () => {
   assert.deepEqual(rest, { count, memory: Uint8Array.of(1), finished: false });
 });
 
-test("a list of actions is the last step, and so is no value", () => {
+test("a list of actions or a missing value is the last step", () => {
   const last = planned(function* () {
     yield click("a");
   });
@@ -162,7 +162,7 @@ test("an unknown action is an error with its place", () => {
     [{ clik: {} }, "actions[0] must be one of scroll, click, wait-for-selector, wait-for-network, wait, evaluate, screenshot, not object {\"clik\":{}}"],
     [{ scroll: "botom" }, "actions[0].scroll must be one of top, bottom, to, by, element, not string \"botom\""],
     [{ scroll: { by: 0.5 } }, "actions[0].scroll.by must be a whole number from -2147483648 to 2147483647, not number 0.5"],
-    [click(3), "actions[0].click.selector must be a text, not number 3"],
+    [click(3), "actions[0].click.selector must be a string, not number 3"],
   ]) {
     assert.throws(() => planned(() => [action]), { name: "TypeError", message });
   }
@@ -180,13 +180,13 @@ test("offsets count the bytes of UTF-8", () => {
   assert.equal(document({ bytes: [0x61, 0xff] }).latin1(), "a\xff");
 });
 
-test("documents larger than a read are read whole", () => {
+test("large documents are read in parts", () => {
   const bytes = new Uint8Array(9 * 1024 * 1024).fill(7);
   bytes[bytes.length - 1] = 8;
   assert.deepEqual(document({ bytes }).content(), bytes);
 });
 
-test("what a plugin leaves can be looked at", () => {
+test("handles record the values that a plugin sets", () => {
   const { logged, counted } = host();
   const page = document({ text: "a", kept: { site: { seen: { version: 1, value: "2" } } } });
   assert.deepEqual(page.siteValue("seen"), { version: 1, value: "2" });
@@ -201,16 +201,16 @@ test("what a plugin leaves can be looked at", () => {
   assert.deepEqual([logged, counted], [[], {}]);
 });
 
-test("what configure returns is what calls get", () => {
+test("configured returns the result of configure", () => {
   const made = plugin({
     name: "x", summary: "X.", settings: { word: text("a") }, configure: ({ word }) => new RegExp(word), extract() {},
   });
   assert.deepEqual(configured(made, { word: "b" }), /b/);
 });
 
-test("stacks name the author's lines alone", () => {
+test("stacks have only lines of the author's files", () => {
   const places = { files: [null, "src/a.js"], runs: [[1, 0, 1], [10, 1, 100], [20, 0, 50]] };
   const stack = "    at f (bundle.js:12:3)\n    at sdk (bundle.js:25:1)\n    at map (native)\n    at g (bundle.js:10:1)";
-  assert.equal(placed(stack, places), "    at f (src/a.js:102)\n    at g (src/a.js:100)");
-  assert.equal(placed("f@bundle.js:11:3", places), "f@src/a.js:101");
+  assert.equal(mapStack(stack, places), "    at f (src/a.js:102)\n    at g (src/a.js:100)");
+  assert.equal(mapStack("f@bundle.js:11:3", places), "f@src/a.js:101");
 });

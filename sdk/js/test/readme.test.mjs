@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { SDK } from "../build/project.mjs";
 import { test as testNatively } from "../build/test.mjs";
 
-test("the plugin in the README does what it says", async () => {
+test("the plugin in the README passes the case", async () => {
   const folder = mkdtempSync(join(tmpdir(), "opilio-readme-"));
   try {
     const [, code] = /```js\n(.*?)```/s.exec(readFileSync(join(SDK, "README.md"), "utf8"));

@@ -6,6 +6,6 @@ import { fileURLToPath } from "node:url";
 
 import { checkTypes } from "../build/types.mjs";
 
-test("types take what the contract takes, and refuse what it does not", async () => {
+test("the types accept valid plugins and refuse invalid ones", async () => {
   await checkTypes({ folder: join(dirname(fileURLToPath(import.meta.url)), "types") });
 });

@@ -24,7 +24,7 @@ const { home, facts } = toolPackage("@bytecodealliance/jco", { folder: SDK });
 execFileSync(process.execPath, [join(home, facts.bin.jco), "guest-types", scratch, "-n", "component", "-o", made, "-q"]);
 const folder = join(made, "interfaces");
 const files = readdirSync(folder).sort();
-// Plugins only borrow resources, so they never dispose of them.
+// Plugins only borrow resources and never dispose of them.
 const content = (file) =>
   readFileSync(file, "utf8")
     .replace(/ implements (Partial<)?Disposable>?/g, "")
@@ -33,7 +33,7 @@ const content = (file) =>
 if (process.argv.includes("--check")) {
   const stale = files.filter((file) => content(join(folder, file)) !== content(join(target, file)));
   if (stale.length > 0) {
-    console.error(`not those of the contract: ${stale.join(", ")}; run npm run types`);
+    console.error(`types differ from the contract: ${stale.join(", ")}; run npm run types`);
     process.exitCode = 1;
   }
 } else {

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from . import late
-from .snapshots import cached, is_standard, standard_modules
+from .snapshots import cached_snapshot, is_standard, standard_modules
 
 #: The folder of this package.
 PACKAGE = Path(__file__).parent
@@ -50,7 +50,7 @@ class Project:
         """Reads a folder's pyproject.toml."""
         file = folder / "pyproject.toml"
         if not file.is_file():
-            raise ProjectFault(f"{folder} is no plugin of Python: it has no pyproject.toml")
+            raise ProjectFault(f"{folder} is not a Python plugin: it has no pyproject.toml")
         try:
             facts = tomllib.loads(file.read_text(encoding="utf-8"))
         except ValueError as problem:
@@ -68,7 +68,7 @@ class Project:
         try:
             module = importlib.import_module("plugin")
             if not hasattr(module, "plugins"):
-                raise ProjectFault("plugin.py names no plugins: it needs a line such as plugins = [MyPlugin]")
+                raise ProjectFault("plugin.py does not define `plugins`: it needs a line such as plugins = [MyPlugin]")
             for plugin in module.plugins:
                 plugin.describe(self.version)
         except ProjectFault:
@@ -85,7 +85,7 @@ def build(folder: Path, out: Path | None) -> list[str]:
     project = Project.read(folder)
     before = set(sys.modules)
     plugins = project.plugins()
-    # Modules that are imported by a computed name.
+    # Includes modules that plugin.py imports by a computed name.
     loaded = [name for name in set(sys.modules) - before if is_standard(name)]
     tool = componentize_py(folder)
     kinds = sorted({kind for plugin in plugins for kind in plugin.describe(project.version).kinds})
@@ -94,9 +94,9 @@ def build(folder: Path, out: Path | None) -> list[str]:
     sources = _sources(folder)
     if sources is None:
         parts = [entry for entry in sorted(folder.iterdir()) if _is_part(entry)]
-        _componentize(tool, kinds, _OF_FILES.format(version=project.version), parts, folder / VENDOR, unfinished)
+        _componentize(tool, kinds, _MAIN_OF_FILES.format(version=project.version), parts, folder / VENDOR, unfinished)
     else:
-        packed = late.packed(project.version, sources)
+        packed = late.pack(project.version, sources)
         modules = sorted({*standard_modules(sources.values()), *loaded})
         _put_into_snapshot(tool, kinds, packed, modules, unfinished)
     os.replace(unfinished, file)
@@ -104,7 +104,7 @@ def build(folder: Path, out: Path | None) -> list[str]:
 
 
 #: The main module of a component whose sources are part of the snapshot.
-_OF_FILES = """\
+_MAIN_OF_FILES = """\
 from opilio_plugin.component import Component
 from plugin import plugins
 
@@ -112,23 +112,23 @@ component = Component(plugins, {version!r})
 """
 
 #: The main module of a component whose sources are written later. Modules that the interpreter lacks are skipped.
-_OF_SNAPSHOT = """\
+_MAIN_OF_SNAPSHOT = """\
 from importlib import import_module
 
 from opilio_plugin.component import Component
-from opilio_plugin.late import Late, place
+from opilio_plugin.late import LateProject, placeholder
 
 for name in {modules!r}:
     try:
         import_module(name)
     except Exception:
         pass
-component = Component.of(Late(place({size})))
+component = Component.of(LateProject(placeholder({size})))
 """
 
 
 def _sources(folder: Path) -> dict[str, str] | None:
-    """Returns the project's sources by their paths. None if it has other files, which must exist when a module is loaded."""
+    """Returns the project's sources by their paths. None if it has other files: modules may need them when they are loaded."""
     found = [(entry, entry.name) for entry in sorted(folder.iterdir()) if _is_part(entry)]
     if (folder / VENDOR).is_dir():
         found += [(entry, entry.name) for entry in sorted((folder / VENDOR).iterdir())]
@@ -152,17 +152,17 @@ def _is_part(entry: Path) -> bool:
 
 def _put_into_snapshot(tool: Path, kinds: list[str], packed: bytes, modules: list[str], out: Path) -> None:
     """Writes the component: a cached snapshot of the interpreter with the sources."""
-    # Large steps, so that a growing project seldom needs another snapshot.
+    # Sizes are powers of two, so that a growing project seldom needs another snapshot.
     size = 1 << max(16, len(packed).bit_length())
     sdk = [*sorted(PACKAGE.glob("*.py")), *sorted((PACKAGE / "wit").glob("*.wit"))]
     digests = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sdk]
     toolchain = subprocess.run([tool, "--version"], env=environment_of_tool(), capture_output=True, text=True).stdout
-    main = _OF_SNAPSHOT.format(modules=modules, size=size)
-    snapshot = cached(
+    main = _MAIN_OF_SNAPSHOT.format(modules=modules, size=size)
+    snapshot = cached_snapshot(
         [toolchain, main, *kinds, *digests],
         lambda unfinished: _componentize(tool, kinds, main, [], None, unfinished),
     )
-    out.write_bytes(late.put(snapshot.read_bytes(), packed))
+    out.write_bytes(late.fill(snapshot.read_bytes(), packed))
 
 
 def _componentize(tool: Path, kinds: list[str], main: str, parts: list[Path], vendor: Path | None, out: Path) -> None:

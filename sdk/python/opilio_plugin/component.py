@@ -24,9 +24,9 @@ from .records import (
     links,
     step_plan,
 )
-from .settings import SettingsFault, SettingsFaults, filled
+from .settings import SettingsFault, SettingsFaults, parse_settings
 from .views import Candidates, Document, Page, Queue, Visit
-from .wire import Variant, WrongType, bindings, case_name, lowering, raising
+from .wire import Variant, WrongType, bindings, case_name, lifting, lowering
 
 _STRIP_PROBLEM = Variant("StripProblem", ("too-large", "other"))
 
@@ -50,7 +50,9 @@ class Project(Protocol):
 
 
 @dataclass(frozen=True)
-class _Given:
+class _LoadedProject:
+    """A project whose plugins are loaded."""
+
     plugins: list[type[Plugin]]
     version: str
 
@@ -59,7 +61,7 @@ class Component:
     """A component of these plugins. Answers are values of the bindings."""
 
     def __init__(self, plugins: list[type[Plugin]], version: str = "0.0.0"):
-        self.project: Project = _Given(plugins, version)
+        self.project: Project = _LoadedProject(plugins, version)
         self.configured: Any = None
 
     @classmethod
@@ -90,18 +92,18 @@ class Component:
             names = ", ".join(plugin.name for plugin in self.plugins)
             _refuse([SettingsFault("", f"no plugin {name} in this component, which has {names}")])
         try:
-            self.configured = plugin(filled(plugin.Settings, settings))
+            self.configured = plugin(parse_settings(plugin.Settings, settings))
         except SettingsFault as fault:
             _refuse([fault])
         except SettingsFaults as faults:
             _refuse(faults.exceptions)
         except Exception as problem:
-            host.error(f"{name} {plugin.version or self.version}, configure: {_told(problem)}")
+            host.error(f"{name} {plugin.version or self.version}, configure: {_describe_error(problem)}")
             raise
 
     def extract(self, documents: list[Any]) -> list[Any]:
         """`extractor.extract`."""
-        return self._asked(
+        return self._call_plugin(
             "extract",
             lambda plugin: [
                 _LOWER_EXTRACTION(links(plugin.extract(Document(document)))) for document in documents
@@ -110,7 +112,7 @@ class Component:
 
     def judge_candidates(self, stage: Any, candidates: Any) -> list[Any]:
         """`filter.judge-candidates`."""
-        return self._asked(
+        return self._call_plugin(
             "judge_candidates",
             lambda plugin: _LOWER_RULINGS(
                 _ruling(ruling) for ruling in plugin.judge_candidates(Candidates(candidates), case_name(stage))
@@ -119,7 +121,7 @@ class Component:
 
     def judge_document(self, stage: Any, document: Any, visit: Any) -> Any:
         """`filter.judge-document`."""
-        return self._asked(
+        return self._call_plugin(
             "judge_document",
             lambda plugin: _LOWER_RULING(
                 _ruling(plugin.judge_document(Document(document), Visit(visit), case_name(stage)))
@@ -138,11 +140,11 @@ class Component:
                     raise Refused(bindings().case(_STRIP_PROBLEM, "too-large", problem.size)) from None
                 raise Refused(bindings().case(_STRIP_PROBLEM, "other", problem.problem)) from None
 
-        return self._asked("strip", work)
+        return self._call_plugin("strip", work)
 
     def compare(self, document: Any, visit: Any, last: bytes | None) -> Any:
         """`change-evaluator.compare`."""
-        return self._asked(
+        return self._call_plugin(
             "compare",
             lambda plugin: _LOWER_COMPARISON(plugin.compare(Document(document), Visit(visit), last) or Comparison()),
         )
@@ -154,11 +156,11 @@ class Component:
             wait = plugin.evaluate(Visit(visit))
             return _LOWER_WAIT(Wait(wait) if isinstance(wait, timedelta) else wait)
 
-        return self._asked("evaluate", work)
+        return self._call_plugin("evaluate", work)
 
     def rank_candidates(self, candidates: Any, document: Any) -> list[int | None]:
         """`precedence.rank-candidates`."""
-        return self._asked(
+        return self._call_plugin(
             "rank_candidates",
             lambda plugin: [
                 _rank(rank)
@@ -168,26 +170,26 @@ class Component:
 
     def rank_queue(self, queue: Any) -> int | None:
         """`precedence.rank-queue`."""
-        return self._asked("rank_queue", lambda plugin: _rank(plugin.rank_queue(Queue(queue))))
+        return self._call_plugin("rank_queue", lambda plugin: _rank(plugin.rank_queue(Queue(queue))))
 
     def observe(self, memory: bytes, events: list[Any]) -> Any:
         """`observer.observe`."""
-        raise_all = raising(list[Finished])
-        return self._asked("observe", lambda plugin: _LOWER_OBSERVATION(plugin.observe(memory, raise_all(events))))
+        lift_all = lifting(list[Finished])
+        return self._call_plugin("observe", lambda plugin: _LOWER_OBSERVATION(plugin.observe(memory, lift_all(events))))
 
     def report(self, memory: bytes, now: int) -> list[Any]:
         """`observer.report`."""
-        at = raising(datetime)(now)
-        return self._asked("report", lambda plugin: _LOWER_REPORTS(plugin.report(memory, at)))
+        at = lifting(datetime)(now)
+        return self._call_plugin("report", lambda plugin: _LOWER_REPORTS(plugin.report(memory, at)))
 
     def step(self, page: Any, visit: Any, memory: bytes) -> Any:
         """`page-behavior.step`."""
-        return self._asked(
+        return self._call_plugin(
             "step",
             lambda plugin: _LOWER_STEP_PLAN(step_plan(plugin.step(Page(page), Visit(visit), memory))),
         )
 
-    def _asked(self, call: str, work: Callable[[Any], Any]) -> Any:
+    def _call_plugin(self, call: str, work: Callable[[Any], Any]) -> Any:
         """Calls the plugin. An exception is logged, and then ends the call."""
         if self.configured is None:
             raise RuntimeError("called before `configure`")
@@ -197,7 +199,7 @@ class Component:
             raise
         except Exception as problem:
             version = self.configured.version or self.version
-            host.error(f"{self.configured.name} {version}, {call}: {_told(problem)}")
+            host.error(f"{self.configured.name} {version}, {call}: {_describe_error(problem)}")
             raise
 
 
@@ -213,6 +215,7 @@ _LOWER_STEP_PLAN = lowering(StepPlan)
 
 
 def _refuse(faults: Iterable[Any]) -> NoReturn:
+    """Raises the error of `setup.configure`."""
     values = [{"pointer": fault.pointer, "problem": fault.problem} for fault in faults]
     raise Refused([bindings().record("SettingsFault", value) for value in values])
 
@@ -227,7 +230,7 @@ def _rank(rank: int | None) -> int | None:
     return rank
 
 
-def _told(problem: BaseException) -> str:
+def _describe_error(problem: BaseException) -> str:
     """Describes an exception with its place. Frames of the SDK are left out."""
     sdk = PurePath(__file__).parent
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if PurePath(frame.filename).parent != sdk]

@@ -1,5 +1,5 @@
-"""Handles for native tests, which have no host, with the facts of a test or case; and bindings whose values are JSON with the
-contract's names. Facts are dicts, as in cases."""
+"""Handles and bindings for native tests, which run without a host. Handles return the facts of a test or case, which are dicts.
+The bindings' values are JSON with the contract's names."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -31,8 +31,8 @@ def _value(value: Any) -> Any:
     return [_value(item) for item in value] if isinstance(value, list) else value
 
 
-class _Answers:
-    """Methods that return the fact of their name, or its default."""
+class _FactsHandle:
+    """A handle whose methods return the fact of the same name, or its default."""
 
     def __init__(self, facts: dict[str, Any], **defaults: Any):
         self.facts = {name.replace("-", "_"): value for name, value in facts.items()}
@@ -51,29 +51,29 @@ class _Answers:
         return self.notes.get(name)
 
     def attribute(self, name: str) -> Any:
-        return self._kept("uri", name)
+        return self._kept_value("uri", name)
 
     def site_value(self, name: str) -> Any:
-        return self._kept("site", name)
+        return self._kept_value("site", name)
 
     def set_attribute(self, name: str, value: str) -> None:
-        self._keep("uri", name, value)
+        self._keep_value("uri", name, value)
 
     def set_site_value(self, name: str, value: str) -> None:
-        self._keep("site", name, value)
+        self._keep_value("site", name, value)
 
-    def _kept(self, place: str, name: str) -> Any:
+    def _kept_value(self, place: str, name: str) -> Any:
         kept = self.kept[place].get(name)
         return None if kept is None else _record(kept)
 
-    def _keep(self, place: str, name: str, value: str) -> None:
+    def _keep_value(self, place: str, name: str, value: str) -> None:
         # The host would set the version of the description.
         self.kept[place][name] = {"version": 0, "value": value}
         if not value:
             del self.kept[place][name]
 
 
-class DocumentHandle(_Answers):
+class DocumentHandle(_FactsHandle):
     """The resource `document`. Tests read the plugin's `annotations`, `notes` and `kept` values."""
 
     def __init__(self, facts: dict[str, Any]):
@@ -123,7 +123,7 @@ def finished(facts: dict[str, Any]) -> SimpleNamespace:
     return _record(facts, **defaults | {"at": 0})
 
 
-class VisitHandle(_Answers):
+class VisitHandle(_FactsHandle):
     """The resource `visit`."""
 
     def __init__(self, facts: dict[str, Any]):
@@ -163,14 +163,14 @@ class VisitHandle(_Answers):
         return self.facts.get("measures", {}).get(name)
 
 
-class QueueHandle(_Answers):
+class QueueHandle(_FactsHandle):
     """The resource `queue`."""
 
     def __init__(self, facts: dict[str, Any]):
         super().__init__(facts, name="", queued=0, succeeded=0, failed=0, bytes=0, best=None, base=0, now=0)
 
 
-class PageHandle(_Answers):
+class PageHandle(_FactsHandle):
     """The resource `page`. `counts` has numbers of elements by selector."""
 
     def __init__(self, facts: dict[str, Any]):
@@ -239,7 +239,7 @@ class Host:
     def find(self, table: str, key: str) -> Any:
         kind = self.kind_of(table)
         if kind not in (None, "surt-prefixes", "key-values"):
-            raise NotImplementedError(f"a test has no tables of {kind}: ask the component, with opilio plugin test")
+            raise NotImplementedError(f"native tests have no tables of {kind}: run the case with opilio plugin test")
         rows = self.tables.get(table, {}).get("rows", ())
         if kind == "surt-prefixes":
             found = max((row for row in rows if key.startswith(row["key"])), key=lambda row: len(row["key"]), default=None)

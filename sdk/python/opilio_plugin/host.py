@@ -4,7 +4,7 @@
 from typing import Any
 
 from .records import Row
-from .wire import case_name, raising
+from .wire import case_name, lifting
 
 
 class NoHost:
@@ -75,7 +75,7 @@ class Table:
 
     def find(self, key: str) -> Row | None:
         """Returns the row for a key."""
-        return raising(Row | None)(host.find(self.name, key))
+        return lifting(Row | None)(host.find(self.name, key))
 
 
 def table(name: str) -> Table:

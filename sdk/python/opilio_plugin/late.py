@@ -1,5 +1,5 @@
-"""Sources that are written into a component after its snapshot was made. Most of a build's time goes into the interpreter. One
-snapshot of it serves all plugins that import the same modules of the standard library."""
+"""Sources that a build writes into an existing snapshot of the interpreter. Making the snapshot takes most of a build's time. One
+snapshot serves all plugins that import the same modules of the standard library."""
 
 import json
 import sys
@@ -8,51 +8,51 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-#: Marks the place for the sources. It is computed, so that it occurs only once in the snapshot.
+#: Begins the placeholder for the sources. It is computed, so that it occurs only once in the snapshot.
 MARK = bytes(n * 37 % 251 + 1 for n in range(32))
-#: Fills the place. A component does not contain runs of zeros.
+#: Fills the placeholder. Zeros would not do: a component does not contain runs of zeros.
 FILLER = b"\xa5"
 #: Number of bytes of the length, which precedes the sources.
 LENGTH_BYTES = 4
 
 
-class NoPlace(Exception):
-    """The component has no place for the sources, or one that is too small."""
+class NoPlaceholder(Exception):
+    """The component has no placeholder for the sources, or one that is too small."""
 
 
-def place(size: int) -> bytes:
-    """Returns a place for sources of this many bytes."""
+def placeholder(size: int) -> bytes:
+    """Returns a placeholder for sources of this many bytes."""
     return MARK + FILLER * (LENGTH_BYTES + size)
 
 
-def packed(version: str, sources: dict[str, str]) -> bytes:
+def pack(version: str, sources: dict[str, str]) -> bytes:
     """Returns the packed sources of a project."""
     return json.dumps({"version": version, "sources": sources}).encode()
 
 
-def put(component: bytes, sources: bytes) -> bytes:
-    """Returns the component with the packed sources in their place."""
-    at = component.find(place(len(sources)))
+def fill(component: bytes, sources: bytes) -> bytes:
+    """Returns the component with the packed sources in the placeholder."""
+    at = component.find(placeholder(len(sources)))
     if at < 0:
-        raise NoPlace(f"there is no place for {len(sources)} bytes of sources in the component")
+        raise NoPlaceholder(f"the component has no placeholder for {len(sources)} bytes of sources")
     begin = at + len(MARK)
     content = len(sources).to_bytes(LENGTH_BYTES, "little") + sources
     return component[:begin] + content + component[begin + len(content) :]
 
 
-class Late:
-    """A project whose sources are in the place. They are loaded when the plugins are first needed."""
+class LateProject:
+    """A project whose sources are in the placeholder. They are loaded when the plugins are first needed."""
 
-    def __init__(self, place: bytes):
-        self._place = place
+    def __init__(self, placeholder: bytes):
+        self._placeholder = placeholder
         self._loaded: tuple[str, list[Any]] | None = None
 
     def _project(self) -> tuple[str, list[Any]]:
         if self._loaded is None:
             begin = len(MARK) + LENGTH_BYTES
-            length = int.from_bytes(self._place[len(MARK) : begin], "little")
-            project = json.loads(self._place[begin : begin + length])
-            sys.meta_path.insert(0, _Sources(project["sources"]))
+            length = int.from_bytes(self._placeholder[len(MARK) : begin], "little")
+            project = json.loads(self._placeholder[begin : begin + length])
+            sys.meta_path.insert(0, _SourceFinder(project["sources"]))
             self._loaded = project["version"], list(__import__("plugin").plugins)
         return self._loaded
 
@@ -67,7 +67,7 @@ class Late:
         return self._project()[1]
 
 
-class _Sources:
+class _SourceFinder:
     """Finds and loads modules of the project."""
 
     def __init__(self, sources: dict[str, str]):

@@ -57,13 +57,13 @@ class Plugin(ABC):
         """Returns the description of the plugin."""
         for name in ("name", "summary"):
             if not isinstance(getattr(cls, name, None), str):
-                raise TypeError(f"{cls.__name__} needs a {name}, which is a str")
+                raise TypeError(f"{cls.__name__} needs a {name} of type str")
         kinds = [kind for kind, base in KINDS.items() if issubclass(cls, base)]
         if not kinds:
-            raise TypeError(f"{cls.__name__} does nothing: it is none of {', '.join(one.__name__ for one in KINDS.values())}")
+            raise TypeError(f"{cls.__name__} has no kind: it must extend one of {', '.join(one.__name__ for one in KINDS.values())}")
         missing = sorted(getattr(cls, "__abstractmethods__", ()))
         if missing:
-            raise TypeError(f"{cls.__name__} has no {', '.join(missing)}")
+            raise TypeError(f"{cls.__name__} does not define {', '.join(missing)}")
         return Description(
             name=cls.name,
             version=cls.version or package_version,
@@ -85,7 +85,7 @@ class Extractor(Plugin):
 
 
 class Filter(Plugin):
-    """Answers yes or no. None passes."""
+    """Accepts or rejects candidates and responses. None leaves the decision to the other filters of the stack."""
 
     def judge_candidate(self, candidate: Candidate, stage: str) -> Ruling | None:
         """Judges one candidate, at the stages scope, pre-fetch and plugin."""
@@ -101,7 +101,7 @@ class Filter(Plugin):
 
 
 class DigestStripper(Plugin):
-    """Names the parts of a document that do not count when it is compared with its last version."""
+    """Finds the parts of a document that a comparison with its last version ignores."""
 
     @abstractmethod
     def strip(self, document: Document) -> Iterable[Span]:
@@ -113,11 +113,11 @@ class ChangeEvaluator(Plugin):
 
     @abstractmethod
     def compare(self, document: Document, visit: Visit, last: bytes | None) -> Comparison | None:
-        """Compares. `last` is the fingerprint that this plugin made of that version."""
+        """Compares the document with that version. `last` is the fingerprint that this plugin made of it."""
 
 
 class WaitEvaluator(Plugin):
-    """Chooses the time until the next visit."""
+    """Chooses the wait until the next visit."""
 
     @abstractmethod
     def evaluate(self, visit: Visit) -> timedelta | Wait | None:
@@ -157,12 +157,12 @@ class PageBehavior(Plugin):
 
     @abstractmethod
     def step(self, page: Page, visit: Visit, memory: bytes) -> StepPlan | Iterable[Action] | None:
-        """Plans the next actions. Actions alone are the last step. None is a last step without actions.
+        """Plans the next actions. A list of actions is the last step. None is a last step without actions.
 
         `memory` is that of the last step on this page; empty at the first."""
 
 
-#: The kinds, by their names in the contract.
+#: Base classes by the names of the kinds in the contract.
 KINDS: dict[str, type[Plugin]] = {
     "extractor": Extractor,
     "filter": Filter,

@@ -22,7 +22,7 @@ ContentState = Annotated[str, Variant("ContentState", ("new", "changed", "unchan
 
 @dataclass(slots=True)
 class NamedValue:
-    """A value with a name: lower-case words joined by hyphens. A name can occur several times, with all its values."""
+    """A named value. The name is lower-case words joined by hyphens. It can occur several times in a list, with different values."""
 
     name: str
     value: str
@@ -38,7 +38,7 @@ class Header:
 
 @dataclass(slots=True)
 class Span:
-    """Bytes from `offset` to `offset + length`, without the latter."""
+    """Bytes from `offset` up to, but not including, `offset + length`."""
 
     offset: int
     length: int
@@ -118,7 +118,7 @@ class Fragment:
 
 @dataclass(slots=True)
 class Extraction:
-    """The results for one document. An extractor may return links alone."""
+    """The results for one document. An extractor may return a list of links instead."""
 
     links: list[Link] = field(default_factory=list)
     fragments: list[Fragment] = field(default_factory=list)
@@ -143,7 +143,7 @@ class Candidate:
     attributes: list[NamedValue] = field(default_factory=list)
 
     def is_in_table(self, name: str) -> bool:
-        """Looks it up in a table: its SURT form in a table of SURT prefixes, its URI in others."""
+        """Looks the candidate up in a table: its SURT form in a table of SURT prefixes, its URI in others."""
         from .host import table
 
         rows = table(name)
@@ -247,7 +247,7 @@ class StripProblem(Exception):
 
 @dataclass(slots=True)
 class Wait:
-    """The time until the next visit. An evaluator may return a `timedelta` alone."""
+    """The time until the next visit. An evaluator may return a `timedelta` instead."""
 
     next_visit: timedelta
     ask_again: timedelta | None = None
@@ -308,21 +308,21 @@ class Report:
 
 @dataclass(slots=True)
 class ScrollTo:
-    """So many CSS pixels from the beginning of the page."""
+    """A scroll position in CSS pixels from the top of the page."""
 
     pixels: int
 
 
 @dataclass(slots=True)
 class ScrollBy:
-    """So many CSS pixels further; negative: back."""
+    """A scroll distance in CSS pixels. A negative distance scrolls up."""
 
     pixels: Signed
 
 
 @dataclass(slots=True)
 class ScrollToElement:
-    """The first element that matches a CSS selector."""
+    """A scroll target: the first element that matches a CSS selector."""
 
     selector: str
 
@@ -343,7 +343,7 @@ class Scroll:
 class Click:
     """Clicks visible elements that match a CSS selector, in document order.
 
-    `text` is a regular expression (JavaScript syntax, case ignored) for the element's text or label. `only_new` leaves out
+    `text` is a regular expression (JavaScript syntax, case ignored) for the element's text or label. `only_new` skips
     elements that an earlier action clicked."""
 
     selector: str
@@ -383,7 +383,7 @@ class Evaluate:
 
 @dataclass(slots=True)
 class Screenshot:
-    """Takes a picture of the window."""
+    """Takes a screenshot of the window."""
 
 
 Action = Annotated[
@@ -490,10 +490,10 @@ NAMES = {Report: "ReportFile", WaitForSelector: "SelectorWait"}
 
 
 def links(answer: "Extraction | Iterable[Link] | None") -> Extraction:
-    """Returns the extraction. A list of links is one, and so is None."""
+    """Converts an extractor's answer. A list of links becomes an extraction. None becomes an empty one."""
     return answer if isinstance(answer, Extraction) else Extraction(list(answer or ()))
 
 
 def step_plan(answer: "StepPlan | Iterable[Action] | None") -> StepPlan:
-    """Returns the plan. Actions alone are the last step, and so is None."""
+    """Converts the answer of a step. A list of actions becomes the last step. None becomes a last step without actions."""
     return answer if isinstance(answer, StepPlan) else StepPlan(list(answer or ()), finished=True)

@@ -1,4 +1,4 @@
-"""Settings in the profile: a dataclass. Its annotations, defaults and descriptions become the JSON Schema."""
+"""A plugin's settings in the profile. The annotations, defaults and descriptions of a dataclass become their JSON Schema."""
 
 import json
 from dataclasses import MISSING, Field, field, fields, is_dataclass
@@ -19,7 +19,7 @@ class SettingsFaults(ExceptionGroup):
 
     @classmethod
     def of(cls, faults: list[SettingsFault]) -> "SettingsFaults":
-        """Joins errors."""
+        """Joins several errors into one."""
         return cls("settings", faults)
 
 
@@ -33,10 +33,10 @@ def setting(
     table: bool = False,
     **schema: Any,
 ) -> Any:
-    """Declares a setting. Operators read the description. `schema` has more keywords of JSON Schema, such as `minimum`.
+    """Declares a setting. Operators read the description. `schema` has further keywords of JSON Schema, such as `minimum`.
 
-    `overridable`: may differ for parts of a crawl. `expert`: for those who know why. `level`: how the operator is told of
-    a value that does not fit. `table`: it names a table, which the profile must have.
+    `overridable`: overrides may change the setting. `expert`: few operators need it. `level`: the effect of a value outside
+    the schema. `table`: the value is the name of a table, which the profile must have.
     """
     about = {
         "description": description,
@@ -91,20 +91,21 @@ def _schema(hint: Any, place: str) -> dict[str, Any]:
         return _schema(next(kind for kind in arguments if kind is not NoneType), place)
     if is_dataclass(hint):
         return schema_of(hint)
-    raise TypeError(f"{place} is {hint}: a setting is str, int, float, bool, Literal, list, dict[str, …] or a dataclass of them")
+    known = "str, int, float, bool, Literal, list, dict[str, …] or a dataclass of these"
+    raise TypeError(f"{place} has type {hint}: a setting must be {known}")
 
 
-def filled(settings: type | None, given: str) -> Any:
-    """Returns the settings of a JSON object. Tests may give settings that do not match the schema."""
+def parse_settings(settings: type | None, given: str) -> Any:
+    """Returns the settings of a JSON object. Checks them, because native tests may pass settings that do not match the schema."""
     values = json.loads(given)
     if settings is not None:
-        return _made(settings, values, "")
+        return _convert(settings, values, "")
     if values:
-        raise SettingsFault(f"/{next(iter(values))}", "no such setting; there are none")
+        raise SettingsFault(f"/{next(iter(values))}", "unknown setting; the plugin has none")
     return None
 
 
-def _made(kind: Any, value: Any, pointer: str) -> Any:
+def _convert(kind: Any, value: Any, pointer: str) -> Any:
     if is_dataclass(kind):
         if not isinstance(value, dict):
             raise SettingsFault(pointer, "not an object")
@@ -112,26 +113,27 @@ def _made(kind: Any, value: Any, pointer: str) -> Any:
         known = {_name(one): one for one in fields(kind)}
         for name, inner in value.items():
             if name not in known:
-                raise SettingsFault(f"{pointer}/{name}", f"no such setting; there are {', '.join(known) or 'none'}")
+                raise SettingsFault(f"{pointer}/{name}", f"unknown setting; known settings: {', '.join(known) or 'none'}")
             field_name = known[name].name
-            made[field_name] = _made(hints[field_name], inner, f"{pointer}/{name}")
+            made[field_name] = _convert(hints[field_name], inner, f"{pointer}/{name}")
         for name, one in known.items():
             if one.name not in made and _default(one) is MISSING:
-                raise SettingsFault(f"{pointer}/{name}", "must be given")
+                raise SettingsFault(f"{pointer}/{name}", "is required")
         return kind(**made)
     arguments = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
         inner = next(one for one in arguments if one is not NoneType)
-        return None if value is None else _made(inner, value, pointer)
+        return None if value is None else _convert(inner, value, pointer)
     if get_origin(kind) is list and isinstance(value, list):
-        return [_made(arguments[0], item, f"{pointer}/{index}") for index, item in enumerate(value)]
+        return [_convert(arguments[0], item, f"{pointer}/{index}") for index, item in enumerate(value)]
     if get_origin(kind) is dict and isinstance(value, dict):
-        return {name: _made(arguments[1], item, f"{pointer}/{name}") for name, item in value.items()}
+        return {name: _convert(arguments[1], item, f"{pointer}/{name}") for name, item in value.items()}
     if get_origin(kind) is Literal and value in arguments:
         return value
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if kind in _TYPES and isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
         return value
-    wanted = f"one of {', '.join(map(str, arguments))}" if get_origin(kind) is Literal else _schema(kind, pointer)["type"]
+    is_choice = get_origin(kind) is Literal
+    wanted = f"one of {', '.join(map(str, arguments))}" if is_choice else f"of type {_schema(kind, pointer)['type']}"
     raise SettingsFault(pointer, f"not {wanted}")

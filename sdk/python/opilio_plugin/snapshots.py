@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-#: Most snapshots in the cache. Each has 20 MB. The least recently used one is removed.
-KEPT = 8
+#: Maximum number of snapshots in the cache. Each is 20 MB. The least recently used one is removed.
+SNAPSHOTS_MAX = 8
 
 
-def cached(key: Iterable[str], make: Callable[[Path], None]) -> Path:
+def cached_snapshot(key: Iterable[str], make: Callable[[Path], None]) -> Path:
     """Returns the snapshot of this key. `make` writes a new one to a path."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opilio/python"
     digest = hashlib.sha256("\n".join(key).encode()).hexdigest()
@@ -27,7 +27,7 @@ def cached(key: Iterable[str], make: Callable[[Path], None]) -> Path:
     finally:
         unfinished.unlink(missing_ok=True)
     found = sorted(folder.glob("*.wasm"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for old in found[KEPT:]:
+    for old in found[SNAPSHOTS_MAX:]:
         old.unlink(missing_ok=True)
     return file
 

@@ -10,7 +10,7 @@ from . import wire
 from .component import Component, Refused
 from .double import CandidatesHandle, DocumentHandle, Host, Json, PageHandle, QueueHandle, VisitHandle, finished
 from .plugin import Plugin
-from .settings import filled
+from .settings import parse_settings
 from .views import Candidates, Document, Page, Queue, Visit
 
 
@@ -47,7 +47,7 @@ def candidates(*facts: dict[str, Any]) -> Candidates:
 
 def configured(plugin: type[Plugin], **settings: Any) -> Any:
     """Returns the plugin with these settings. Exceptions of its `__init__` pass through."""
-    return plugin(filled(plugin.Settings, json.dumps(_facts(settings))))
+    return plugin(parse_settings(plugin.Settings, json.dumps(_facts(settings))))
 
 
 def host(**tables: Any) -> Host:
@@ -58,25 +58,25 @@ def host(**tables: Any) -> Host:
 
 
 def check_cases(plugins: list[type[Plugin]], folder: str | Path) -> int:
-    """Runs the cases of a folder and returns their number. Raises an error with all that fail. Every plugin must have a case."""
-    cases = _read(Path(folder))
+    """Runs the cases of a folder and returns their number. Raises an error that lists all failures. Every plugin must have a case."""
+    cases = _read_cases(Path(folder))
     faults = []
     for case in cases:
         try:
-            answer = _ask(plugins, case, Path(folder))
+            answer = _run_case(plugins, case, Path(folder))
         except Exception as problem:
             faults.append(f"{case['id']}: {type(problem).__name__}: {problem}")
             continue
-        if _bare(answer, case["expected"]) != _bare(case["expected"], case["expected"]):
+        if _comparable(answer, case["expected"]) != _comparable(case["expected"], case["expected"]):
             faults.append(f"{case['id']}: expected {json.dumps(case['expected'])}\nanswered {json.dumps(answer)}")
-    tried = {case["plugin"] for case in cases}
-    faults += [f"{plugin.name} has no case" for plugin in plugins if plugin.name not in tried]
+    tested = {case["plugin"] for case in cases}
+    faults += [f"{plugin.name} has no case" for plugin in plugins if plugin.name not in tested]
     if faults:
-        raise AssertionError("\n".join([f"{len(faults)} of {len(cases)} cases:", *faults]))
+        raise AssertionError("\n".join([f"{len(faults)} failures in {len(cases)} cases:", *faults]))
     return len(cases)
 
 
-def _read(folder: Path) -> list[dict[str, Any]]:
+def _read_cases(folder: Path) -> list[dict[str, Any]]:
     cases: list[dict[str, Any]] = []
     for file in sorted(folder.glob("*.json")):
         try:
@@ -84,13 +84,13 @@ def _read(folder: Path) -> list[dict[str, Any]]:
         except ValueError as problem:
             raise ValueError(f"{file}: {problem}") from None
     ids = [case["id"] for case in cases]
-    twice = next((one for one in ids if ids.count(one) > 1), None)
-    if twice:
-        raise ValueError(f"{folder}: duplicate case id {twice}")
+    duplicate = next((one for one in ids if ids.count(one) > 1), None)
+    if duplicate:
+        raise ValueError(f"{folder}: duplicate case id {duplicate}")
     return cases
 
 
-def _ask(plugins: list[type[Plugin]], case: dict[str, Any], folder: Path) -> Any:
+def _run_case(plugins: list[type[Plugin]], case: dict[str, Any], folder: Path) -> Any:
     """Returns the answer to a case, as JSON with the contract's names."""
     [(call, given)] = case["call"].items()
     made = host()
@@ -158,14 +158,14 @@ def _json(value: Any) -> Any:
     return value
 
 
-def _bare(value: Any, expected: Any) -> Any:
+def _comparable(value: Any, expected: Any) -> Any:
     """Removes fields at their defaults, and reasons and problems that the case does not expect."""
     if isinstance(value, list):
         expected = expected if isinstance(expected, list) else []
-        return [_bare(item, expected[at] if at < len(expected) else None) for at, item in enumerate(value)]
+        return [_comparable(item, expected[at] if at < len(expected) else None) for at, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
     wanted = expected if isinstance(expected, dict) else {}
     free = {name for name in ("reason", "problem") if name not in wanted and "links" not in value}
-    bare = {name: _bare(field, wanted.get(name)) for name, field in value.items() if name not in free}
+    bare = {name: _comparable(field, wanted.get(name)) for name, field in value.items() if name not in free}
     return {name: field for name, field in bare.items() if field and (name, field) != ("hop", "link")}

@@ -1,4 +1,4 @@
-"""The arguments of plugins. Facts are properties. Methods copy content or have arguments of their own. Each view has a handle
+"""The arguments of plugins. Facts are properties. Methods copy content, or take arguments. Each view has a handle
 of the contract, from the host or from a test."""
 
 from collections.abc import Iterator
@@ -7,18 +7,18 @@ from typing import Any
 
 from . import host
 from .records import ActionResult, Candidate, ContentState, Header, KeptValue, Neighbourhood, PastVisit, Signal
-from .wire import case_of, raising
+from .wire import case_of, lifting
 
 #: Largest read of `content` in one call of the host.
 READ_BYTES_MAX = 8 * 1024 * 1024
 
 
 def _fact(name: str, kind: Any, about: str) -> Any:
-    turn = raising(kind)
-    return property(lambda view: turn(getattr(view.handle, name)()), doc=about)
+    lift = lifting(kind)
+    return property(lambda view: lift(getattr(view.handle, name)()), doc=about)
 
 
-class _Keeping:
+class _KeptValues:
     """A handle with values that a plugin keeps from visit to visit."""
 
     def __init__(self, handle: Any):
@@ -26,7 +26,7 @@ class _Keeping:
 
     def attribute(self, name: str) -> KeptValue | None:
         """Returns the value that this plugin last kept with the URI. Its description declares the name."""
-        return raising(KeptValue | None)(self.handle.attribute(name))
+        return lifting(KeptValue | None)(self.handle.attribute(name))
 
     def set_attribute(self, name: str, value: str) -> None:
         """Keeps a value with the URI. An empty value removes it."""
@@ -34,7 +34,7 @@ class _Keeping:
 
     def site_value(self, name: str) -> KeptValue | None:
         """Returns the value that this plugin last kept for the site."""
-        return raising(KeptValue | None)(self.handle.site_value(name))
+        return lifting(KeptValue | None)(self.handle.site_value(name))
 
     def set_site_value(self, name: str, value: str) -> None:
         """Keeps a value for the site. An empty value removes it."""
@@ -45,10 +45,10 @@ class _Keeping:
         return self.handle.note(name)
 
 
-class Document(_Keeping):
+class Document(_KeptValues):
     """A response, or a fragment of one."""
 
-    uri: str = _fact("uri", str, "The URI from which it was fetched.")
+    uri: str = _fact("uri", str, "The URI from which the content was fetched.")
     base: str = _fact("base", str, "The base of relative references.")
     status: int = _fact("status", int, "HTTP status, or a code of the glossary.")
     headers: list[Header] = _fact("headers", list[Header], "Every header in the order received.")
@@ -85,7 +85,7 @@ class Document(_Keeping):
         self.handle.annotate(annotation)
 
 
-class Visit(_Keeping):
+class Visit(_KeptValues):
     """The facts about a URI at this visit."""
 
     now: datetime = _fact("now", datetime, "The time of this visit. Plugins have no other clock.")
@@ -106,7 +106,7 @@ class Visit(_Keeping):
     @property
     def candidate(self) -> Candidate:
         """The candidate as filters saw it at discovery."""
-        return raising(Candidate)(self.handle.candidate())
+        return lifting(Candidate)(self.handle.candidate())
 
     def validator(self, name: str) -> str | None:
         """Returns a header of the last archived version: `etag` or `last-modified`."""
@@ -174,7 +174,7 @@ class Candidates:
         return self.handle.length()
 
     def __iter__(self) -> Iterator[Any]:
-        return (_View(self, index) for index in range(len(self)))
+        return (_CandidateView(self, index) for index in range(len(self)))
 
     def in_table(self, name: str) -> list[bool]:
         """Returns True for each candidate that has a row in the table."""
@@ -196,7 +196,7 @@ def _column(name: str, *, optional: bool = False) -> Any:
     return property(lambda view: view.all.column(name)[view.index] or (None if optional else ""))
 
 
-class _View:
+class _CandidateView:
     """A candidate of a call, with the attributes of a `Candidate`."""
 
     __slots__ = ("all", "index")
@@ -219,7 +219,7 @@ class _View:
 
     @property
     def attributes(self) -> list[Any]:
-        return raising(Candidate)(self.all.handle.get(self.index)).attributes
+        return lifting(Candidate)(self.all.handle.get(self.index)).attributes
 
     def is_in_table(self, name: str) -> bool:
         return self.all.in_table(name)[self.index]

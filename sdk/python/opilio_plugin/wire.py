@@ -1,5 +1,5 @@
-"""Conversion between the records of plugins and those of the bindings. It follows the annotations of the records. An error names
-the place of a value of another type."""
+"""Conversion between the records of plugins and those of the bindings: lowering to the bindings, lifting from them. It follows the
+annotations of the records. The error for a wrong type names the place of the value."""
 
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Callable, NewType, Union, get_args, get_origin, get_type_hints
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: The last instant that a `datetime` has. Later ones become this.
+#: The last instant that a `datetime` can represent. Later instants become this one.
 LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 
 #: An int that may be negative.
@@ -37,7 +37,7 @@ class WrongType(TypeError):
         self.place = ""
 
     def within(self, place: str) -> "WrongType":
-        """Returns the error with a longer place."""
+        """Returns the error with its place prefixed by that of the enclosing value."""
         self.place = f"{place}{'.' if self.place and not self.place.startswith('[') else ''}{self.place}"
         return self
 
@@ -71,11 +71,11 @@ def connect(made: Bindings) -> None:
     _bindings = made
 
 
-Turn = Callable[[Any], Any]
+Converter = Callable[[Any], Any]
 
 
 @cache
-def lowering(hint: Any) -> Turn:
+def lowering(hint: Any) -> Converter:
     """Returns the conversion from values of this type to those of the bindings."""
     if get_origin(hint) is Annotated:
         kind, variant = get_args(hint)
@@ -91,7 +91,7 @@ def lowering(hint: Any) -> Turn:
     return _SCALARS[hint]
 
 
-def _exactly(kind: type, wanted: str) -> Turn:
+def _exactly(kind: type, wanted: str) -> Converter:
     def lower(value: Any) -> Any:
         # True is an int in Python, but not an offset.
         if not isinstance(value, kind) or (kind is int and (isinstance(value, bool) or value < 0)):
@@ -109,13 +109,13 @@ def _signed(value: Any) -> int:
 
 def _instant(value: Any) -> int:
     if not isinstance(value, datetime) or value.tzinfo is None or value < EPOCH:
-        raise WrongType(value, "a datetime with a time zone, of 1970 or later")
+        raise WrongType(value, "a datetime with a time zone, in 1970 or later")
     return (value - EPOCH) // timedelta(milliseconds=1)
 
 
 def _duration(value: Any) -> int:
     if not isinstance(value, timedelta) or value < timedelta():
-        raise WrongType(value, "a timedelta that is not negative")
+        raise WrongType(value, "a non-negative timedelta")
     return value // timedelta(milliseconds=1)
 
 
@@ -125,9 +125,9 @@ def _bytes(value: Any) -> bytes:
     return bytes(value)
 
 
-_SCALARS: dict[Any, Turn] = {
+_SCALARS: dict[Any, Converter] = {
     str: _exactly(str, "a str"),
-    int: _exactly(int, "an int that is not negative"),
+    int: _exactly(int, "a non-negative int"),
     Signed: _signed,
     bool: _exactly(bool, "True or False"),
     bytes: _bytes,
@@ -136,7 +136,7 @@ _SCALARS: dict[Any, Turn] = {
 }
 
 
-def _lower_list(lower: Turn) -> Turn:
+def _lower_list(lower: Converter) -> Converter:
     def each(value: Any) -> list[Any]:
         if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
             raise WrongType(value, "a list")
@@ -151,22 +151,22 @@ def _lower_list(lower: Turn) -> Turn:
     return each
 
 
-def _lower_record(kind: type) -> Turn:
+def _lower_record(kind: type) -> Converter:
     from .records import NAMES
 
     name = NAMES.get(kind, kind.__name__)
-    turns: list[tuple[str, Turn]] = []
+    lowerings: list[tuple[str, Converter]] = []
 
     def lower(value: Any) -> Any:
         if not isinstance(value, kind):
             raise WrongType(value, f"a {kind.__name__}")
-        if not turns:
+        if not lowerings:
             hints = _hints(kind)
-            turns.extend((one.name, lowering(hints[one.name])) for one in fields(kind))
+            lowerings.extend((one.name, lowering(hints[one.name])) for one in fields(kind))
         values = {}
-        for field_name, turn in turns:
+        for field_name, lower_field in lowerings:
             try:
-                values[field_name] = turn(getattr(value, field_name))
+                values[field_name] = lower_field(getattr(value, field_name))
             except WrongType as wrong:
                 raise wrong.within(field_name)
         return _bindings.record(name, values)
@@ -174,7 +174,7 @@ def _lower_record(kind: type) -> Turn:
     return lower
 
 
-def _lower_variant(variant: Variant) -> Turn:
+def _lower_variant(variant: Variant) -> Converter:
     known = [*variant.cases, *variant.payloads]
 
     def lower(value: Any) -> Any:
@@ -198,30 +198,30 @@ def _payload(value: Any, kind: type) -> list[Any]:
 
 
 @cache
-def raising(hint: Any) -> Turn:
+def lifting(hint: Any) -> Converter:
     """Returns the conversion from values of the bindings to those of this type."""
     if get_origin(hint) is Annotated:
         return case_name
     inner = _optional(hint)
     if inner is not None:
-        turn = raising(inner)
-        return lambda value: None if value is None else turn(value)
+        lift = lifting(inner)
+        return lambda value: None if value is None else lift(value)
     if get_origin(hint) is list:
-        turn = raising(get_args(hint)[0])
-        return lambda value: [turn(item) for item in value]
+        lift = lifting(get_args(hint)[0])
+        return lambda value: [lift(item) for item in value]
     if hint is datetime:
         return lambda value: EPOCH + timedelta(milliseconds=min(value, LAST_MS))
     if hint is timedelta:
         return lambda value: timedelta(milliseconds=min(value, LAST_MS))
     if is_dataclass(hint):
         hints = _hints(hint)
-        turns = [(one.name, raising(hints[one.name])) for one in fields(hint)]
-        return lambda value: hint(**{name: turn(getattr(value, name)) for name, turn in turns})
+        lifts = [(one.name, lifting(hints[one.name])) for one in fields(hint)]
+        return lambda value: hint(**{name: lift(getattr(value, name)) for name, lift in lifts})
     return lambda value: value
 
 
 def case_of(value: Any) -> tuple[str, Any]:
-    """Returns the name of a case in the contract, and its value. The case `other` has its text as name."""
+    """Returns the name of a case in the contract, and its value. For the case `other`, the name is its text."""
     if isinstance(value, dict):
         [(name, payload)] = value.items()
     elif isinstance(value, str):
@@ -232,7 +232,7 @@ def case_of(value: Any) -> tuple[str, Any]:
 
 
 def case_name(value: Any) -> str:
-    """Returns the name of a case in the contract. The case `other` has its text as name."""
+    """Returns the name of a case in the contract. For the case `other`, the name is its text."""
     if isinstance(value, str):
         return value
     if isinstance(value, Enum):
@@ -254,7 +254,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _optional(hint: Any) -> Any:
-    """Returns the other type of an optional one, or None for other types."""
+    """Returns the type without None if the type is optional, or else None."""
     if get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint):
         rest = [kind for kind in get_args(hint) if kind is not NoneType]
         return rest[0] if len(rest) == 1 else Union[tuple(rest)]

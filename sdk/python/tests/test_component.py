@@ -1,5 +1,5 @@
-"""Tests of a component in the sandbox. The program `opilio` runs cases on it and shows its errors. OPILIO names the program; the
-default is that of the checkout."""
+"""Tests of a component in the sandbox. The program `opilio` runs cases on it and shows its errors. OPILIO is the path of the
+program. The default is the debug build of the checkout."""
 
 import json
 import os
@@ -22,7 +22,7 @@ class Components(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.component = Path(cls.folder.name) / "guests.wasm"
-        cls.built = build(GUESTS, cls.component)
+        cls.plugin_names = build(GUESTS, cls.component)
 
     @classmethod
     def tearDownClass(cls):
@@ -36,24 +36,24 @@ class Components(unittest.TestCase):
             command = [OPILIO, "plugin", "run", f"{self.component}#{name}", folder, *more]
             return subprocess.run(command, capture_output=True, text=True)
 
-    def test_its_plugins_are_named(self):
-        self.assertEqual(self.built, ["headline", "inert", "faulty"])
+    def test_build_returns_the_names_of_the_plugins(self):
+        self.assertEqual(self.plugin_names, ["headline", "inert", "faulty"])
 
-    def test_the_cases_of_the_rust_sdk_hold_natively_and_in_the_sandbox(self):
+    def test_cases_of_the_rust_sdk_pass_natively_and_in_the_sandbox(self):
         headline = Project.read(GUESTS).plugins()[:1]
         self.assertEqual(check_cases(headline, GUESTS / "cases"), 10)
         command = [OPILIO, "plugin", "test", self.component, "--cases", GUESTS / "cases"]
         run = subprocess.run(command, capture_output=True, text=True)
         self.assertIn("10 cases passed", run.stdout, run.stderr)
 
-    def test_nothing_moves_in_it_and_nothing_leads_out(self):
-        said = self.run_plugin("inert", {"a": "<p>", "b": "<p>"}, "--json").stdout
+    def test_clock_and_randomness_are_constant_and_system_access_is_refused(self):
+        output = self.run_plugin("inert", {"a": "<p>", "b": "<p>"}, "--json").stdout
 
         def facts(line):
             [answer] = json.loads(line)["answers"]
             return {link["uri"].rpartition("/")[2]: link["context"] for link in answer["found"]["links"]}
 
-        first, second = map(facts, said.splitlines())
+        first, second = map(facts, output.splitlines())
         closed = {"file", "own-file", "socket", "name", "web", "program"}
         self.assertEqual({first[name] for name in closed}, {"refused"}, first)
         self.assertIn(first["folder"], ("refused", "got []"))
@@ -62,31 +62,31 @@ class Components(unittest.TestCase):
         self.assertEqual(first["environment"], "[]")
         self.assertEqual(second, first)
 
-    def test_what_goes_wrong_is_said_with_plugin_version_uri_place_and_words(self):
+    def test_plugin_errors_name_plugin_version_uri_file_and_line(self):
         faults = {
-            "raise": "ValueError: nothing is good about http",
+            "raise": "ValueError: cannot read http",
             "wrong type": "WrongType: links[0].uri must be a str, not int 3",
             "text": "WrongType: links[0] must be a Link, not str 'a'",
             "no list": "TypeError: 'int' object is not iterable",
             "hop": "WrongType: links[0].hop must be one of link, embed",
-            "fragment": "WrongType: fragments[0].content.offset must be an int that is not negative, not int -1",
+            "fragment": "WrongType: fragments[0].content.offset must be a non-negative int, not int -1",
             "date": "WrongType: links[0].details.dates.modified must be a datetime with a time zone",
             "<a href=b>": "",
         }
-        said = self.run_plugin("faulty", {str(at): how for at, how in enumerate(faults)}).stdout
+        output = self.run_plugin("faulty", {str(at): how for at, how in enumerate(faults)}).stdout
         for message in filter(None, faults.values()):
-            self.assertIn(f"faulty 1.2.3, extract: {message}", said)
-        self.assertRegex(said, r"/0\.html.*\n.*ValueError: .*/0\.html\s+at deep \(deep\.py:5\)\s+at extract \(faulty\.py:26\)")
-        self.assertIn("faulty 1.2.3, rank_candidates: WrongType: the answer must be a precedence from 1 to 255", said)
+            self.assertIn(f"faulty 1.2.3, extract: {message}", output)
+        self.assertRegex(output, r"/0\.html.*\n.*ValueError: .*/0\.html\s+at deep \(deep\.py:5\)\s+at extract \(faulty\.py:26\)")
+        self.assertIn("faulty 1.2.3, rank_candidates: WrongType: the answer must be a precedence from 1 to 255", output)
 
-    def test_an_accident_with_settings_is_said_before_anything_runs(self):
-        accident = self.run_plugin("faulty", {"a": "<p>"}, "--settings", '{"refuse": true}').stderr
-        self.assertRegex(accident, r"faulty 1\.2\.3 cannot be configured: .*faulty 1\.2\.3, configure: AttributeError: .*\(faulty\.py:20\)")
+    def test_an_exception_in_the_constructor_is_a_configuration_error(self):
+        errors = self.run_plugin("faulty", {"a": "<p>"}, "--settings", '{"refuse": true}').stderr
+        self.assertRegex(errors, r"faulty 1\.2\.3 cannot be configured: .*faulty 1\.2\.3, configure: AttributeError: .*\(faulty\.py:20\)")
 
 
 class Projects(unittest.TestCase):
     def check(self, files, message):
-        """Builds in a process of its own, because all projects have a module of the same name."""
+        """Builds in a separate process, because all projects have a module `plugin`."""
         with tempfile.TemporaryDirectory() as folder:
             for name, content in files.items():
                 (Path(folder) / name).write_text(content)
@@ -96,18 +96,18 @@ class Projects(unittest.TestCase):
         self.assertRegex(run.stderr, message)
         self.assertNotIn("Traceback", run.stderr)
 
-    def test_a_project_that_does_not_build_says_why(self):
+    def test_errors_in_a_project_are_reported_without_a_traceback(self):
         facts = {"pyproject.toml": '[project]\nname = "x"\n'}
-        self.check({}, "is no plugin of Python: it has no pyproject.toml")
+        self.check({}, "is not a Python plugin: it has no pyproject.toml")
         self.check({"pyproject.toml": "["}, "pyproject.toml: ")
         self.check({"pyproject.toml": "[project]\n"}, r"\[project\] has no name")
         self.check(facts, "has no plugin.py")
-        self.check({**facts, "plugin.py": "plugin = []"}, r"names no plugins: it needs a line such as plugins = \[MyPlugin\]")
+        self.check({**facts, "plugin.py": "plugin = []"}, r"does not define `plugins`: it needs a line such as plugins = \[MyPlugin\]")
         self.check({**facts, "plugin.py": "\n1 / 0"}, r"cannot be loaded: ZeroDivisionError: .* \(plugin\.py:2\)")
         unfinished = "from opilio_plugin import Extractor\nclass X(Extractor):\n    name = summary = 'x'\nplugins = [X]\n"
-        self.check({**facts, "plugin.py": unfinished}, "TypeError: X has no extract")
+        self.check({**facts, "plugin.py": unfinished}, "TypeError: X does not define extract")
 
-    def test_a_tool_that_is_missing_is_said_with_the_command_that_gets_it(self):
+    def test_a_missing_tool_is_reported_with_its_install_command(self):
         nowhere = mock.patch("pathlib.Path.is_file", return_value=False), mock.patch("shutil.which", return_value=None)
         with nowhere[0], nowhere[1], mock.patch.dict(os.environ):
             os.environ.pop("OPILIO_TOOLCHAINS", None)
@@ -115,8 +115,8 @@ class Projects(unittest.TestCase):
                 componentize_py(Path("."))
             with self.assertRaisesRegex(MissingTool, r"venv '/my plugins/\.venv' && '/my plugins/\.venv'/bin/pip install"):
                 componentize_py(Path("/my plugins"))
-            os.environ["OPILIO_TOOLCHAINS"] = "/tools of all"
-            with self.assertRaisesRegex(MissingTool, "venv '/tools of all/python' && '/tools of all/python'/bin/pip install"):
+            os.environ["OPILIO_TOOLCHAINS"] = "/shared tools"
+            with self.assertRaisesRegex(MissingTool, "venv '/shared tools/python' && '/shared tools/python'/bin/pip install"):
                 componentize_py(Path("."))
 
     def test_modules_in_the_pythonpath_do_not_reach_the_toolchain(self):
@@ -125,8 +125,8 @@ class Projects(unittest.TestCase):
             command = [componentize_py(GUESTS), "--version"]
             run = subprocess.run(command, env=environment_of_tool(), capture_output=True, text=True)
             self.assertEqual(run.returncode, 0, run.stderr)
-            disturbed = subprocess.run(command, env=os.environ, capture_output=True, text=True)
-            self.assertIn("a module of the author", disturbed.stderr)
+            unprotected = subprocess.run(command, env=os.environ, capture_output=True, text=True)
+            self.assertIn("a module of the author", unprotected.stderr)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ from opilio_plugin import DigestStripper, PastVisit
 from opilio_plugin import wire
 from opilio_plugin.component import Component, Refused
 from opilio_plugin.double import CandidatesHandle, DocumentHandle, Json, PageHandle, QueueHandle, VisitHandle
-from opilio_plugin.settings import filled, schema_of
+from opilio_plugin.settings import parse_settings, schema_of
 from opilio_plugin.views import READ_BYTES_MAX
 from opilio_plugin.testing import candidates, configured, document, host, page, visit
 
@@ -60,7 +60,7 @@ def extractor(work):
 
 
 def ask(plugin, call, *arguments, settings="{}"):
-    """Returns the answer to a call as JSON."""
+    """Configures the plugin and returns the answer to a call as JSON."""
     host()
     wire.connect(Json())
     component = Component([plugin], "2.0.0")
@@ -68,7 +68,7 @@ def ask(plugin, call, *arguments, settings="{}"):
     return getattr(component, call)(*arguments)
 
 
-class Describing(unittest.TestCase):
+class Descriptions(unittest.TestCase):
     def test_a_plugin_is_described_by_the_classes_it_extends(self):
         class X(Filter, Observer):
             name = "x"
@@ -80,7 +80,7 @@ class Describing(unittest.TestCase):
         described = X.describe("1.0.0")
         self.assertEqual((described.kinds, described.version), (["filter", "observer"], "1.0.0"))
 
-    def test_a_class_that_cannot_work_is_refused(self):
+    def test_incomplete_classes_are_refused(self):
         class Unfinished(Extractor):
             name = "x"
             summary = "X."
@@ -88,7 +88,7 @@ class Describing(unittest.TestCase):
         class Nameless(Filter):
             pass
 
-        for plugin, message in [(Unfinished, "Unfinished has no extract"), (Nameless, "Nameless needs a name")]:
+        for plugin, message in [(Unfinished, "Unfinished does not define extract"), (Nameless, "Nameless needs a name")]:
             with self.assertRaisesRegex(TypeError, message):
                 plugin.describe("1.0.0")
 
@@ -142,34 +142,34 @@ class Settings(unittest.TestCase):
             },
         )
 
-    def test_what_is_left_out_has_its_default(self):
-        made = filled(self.Example, '{"most": 3, "by-name": {"a": 1}, "inner": {"deep-one": true}}')
+    def test_missing_settings_have_their_defaults(self):
+        made = parse_settings(self.Example, '{"most": 3, "by-name": {"a": 1}, "inner": {"deep-one": true}}')
         self.assertEqual((made.most, made.word, made.words, made.by_name), (3, "x", ["a"], {"a": 1.0}))
         self.assertTrue(made.inner.deep_one)
 
-    def test_what_does_not_fit_is_said_with_its_place(self):
+    def test_invalid_settings_are_reported_with_their_pointer(self):
         cases = {
-            "{}": "/most: must be given",
-            '{"most": "3"}': "/most: not integer",
-            '{"most": true}': "/most: not integer",
-            '{"most": 1, "mots": 2}': "/mots: no such setting; there are most, word,",
-            '{"most": 1, "words": ["a", 2]}': "/words/1: not string",
+            "{}": "/most: is required",
+            '{"most": "3"}': "/most: not of type integer",
+            '{"most": true}': "/most: not of type integer",
+            '{"most": 1, "mots": 2}': "/mots: unknown setting; known settings: most, word,",
+            '{"most": 1, "words": ["a", 2]}': "/words/1: not of type string",
             '{"most": 1, "how": "badly"}': "/how: not one of fast, well",
-            '{"most": 1, "inner": {"deeper": 1}}': "/inner/deeper: no such setting; there are deep-one",
+            '{"most": 1, "inner": {"deeper": 1}}': "/inner/deeper: unknown setting; known settings: deep-one",
         }
         for given, message in cases.items():
             with self.subTest(given), self.assertRaisesRegex(SettingsFault, message):
-                filled(self.Example, given)
+                parse_settings(self.Example, given)
 
     def test_a_setting_of_a_type_without_a_schema_is_refused(self):
         @dataclass
         class Odd:
             when: datetime = setting(None)
 
-        with self.assertRaisesRegex(TypeError, "Odd.when is .*a setting is str, int"):
+        with self.assertRaisesRegex(TypeError, "Odd.when has type .*a setting must be str, int"):
             schema_of(Odd)
 
-    def test_faults_are_handed_over_and_accidents_logged(self):
+    def test_settings_faults_are_returned_and_other_exceptions_are_logged(self):
         def refusing(problem):
             class X(Extractor):
                 name = "x"
@@ -202,7 +202,7 @@ class Answers(unittest.TestCase):
             ask(extractor(lambda: answer), "extract", [DocumentHandle({})])
         self.assertEqual(str(wrong.exception), message)
 
-    def test_wrong_types_are_said_with_their_place(self):
+    def test_wrong_types_are_reported_with_their_place(self):
         self.check([Link(3)], "links[0].uri must be a str, not int 3")
         self.check([Link("a"), "b"], "links[1] must be a Link, not str 'b'")
         self.check([Link("a", base=b"b")], "links[0].base must be a str, not bytes b'b'")
@@ -210,7 +210,7 @@ class Answers(unittest.TestCase):
         self.check(Extraction(finished=1), "finished must be True or False, not int 1")
         self.check(
             Extraction(fragments=[Fragment("text/css", TextAt(Span(-1, 2)))]),
-            "fragments[0].content.offset must be an int that is not negative, not int -1",
+            "fragments[0].content.offset must be a non-negative int, not int -1",
         )
         self.check(
             [Link("a", hop=1)],
@@ -221,13 +221,13 @@ class Answers(unittest.TestCase):
         [answer] = ask(extractor(lambda: (Link(hop, hop) for hop in ("embed", "teleport"))), "extract", [DocumentHandle({})])
         self.assertEqual([link["hop"] for link in answer["links"]], ["embed", "teleport"])
 
-    def test_contents_of_fragments_are_told_apart_by_their_types(self):
+    def test_the_type_of_a_fragment_content_selects_the_case(self):
         fragments = [Fragment("a/b", content) for content in ("text", b"\x01", TextAt(Span.between(2, 5)))]
         [answer] = ask(extractor(lambda: Extraction(fragments=fragments)), "extract", [DocumentHandle({})])
         contents = [fragment["content"] for fragment in answer["fragments"]]
         self.assertEqual(contents, [{"text": "text"}, {"bytes": b"\x01"}, {"text-at": {"offset": 2, "length": 3}}])
 
-    def test_filters_judge_documents_as_their_candidates_unless_they_look_at_them(self):
+    def test_filters_judge_documents_by_their_candidates_by_default(self):
         class X(Filter):
             name = "x"
             summary = "X."
@@ -246,7 +246,7 @@ class Answers(unittest.TestCase):
             [{"verdict": "pass", "reason": ""}],
         )
 
-    def test_a_stripper_may_give_up(self):
+    def test_strip_problems_become_errors_of_the_contract(self):
         class X(DigestStripper):
             name = "x"
             summary = "X."
@@ -272,9 +272,8 @@ class Answers(unittest.TestCase):
         self.assertEqual(waiting(timedelta(days=1)), {"next-visit": 86_400_000, "ask-again": None})
         self.assertEqual(waiting(Wait(timedelta(1), timedelta(0, 1)))["ask-again"], 1000)
         self.assertIsNone(waiting(None))
-        with self.assertRaisesRegex(wire.WrongType, "next_visit must be a timedelta that is not negative"):
+        with self.assertRaisesRegex(wire.WrongType, "next_visit must be a non-negative timedelta"):
             waiting(timedelta(-1))
-
 
     def test_ranks_go_from_1_to_255(self):
         def ranked(rank):
@@ -335,12 +334,12 @@ class PageBehaviors(unittest.TestCase):
         )
         self.assertEqual(plan, {"count": ["button"], "memory": b"\x01", "finished": False})
 
-    def test_actions_alone_are_the_last_step_and_so_is_none(self):
+    def test_a_list_of_actions_or_none_is_the_last_step(self):
         last = self.planned(lambda page, memory: (Click(word) for word in ("a", "b")))
         self.assertEqual((len(last["actions"]), last["finished"]), (2, True))
         self.assertEqual(self.planned(None), {"actions": [], "count": [], "memory": b"", "finished": True})
 
-    def test_a_page_is_read_with_its_results(self):
+    def test_a_page_has_facts_counts_and_results(self):
         results = ["done", {"clicked": 3}, {"value": '{"a": [1]}'}, {"exception": "no"}, {"other": "later"}]
         made = page(uri="http://a/", step=2, time_left=1500, counts={"a": 4}, results=results)
         self.assertEqual((made.uri, made.step, made.time_left), ("http://a/", 2, timedelta(seconds=1.5)))
@@ -353,7 +352,7 @@ class PageBehaviors(unittest.TestCase):
     def test_memory_is_passed_on(self):
         self.assertEqual(self.planned(lambda page, memory: StepPlan(memory=memory + b"2"), memory=b"1")["memory"], b"12")
 
-    def test_wrong_actions_are_named_with_their_place(self):
+    def test_wrong_actions_are_reported_with_their_place(self):
         names = "scroll, click, wait-for-selector, wait-for-network, wait, evaluate, screenshot"
         for answer, message in [
             ([7], f"actions[0] must be one of {names}, not int 7"),
@@ -368,14 +367,14 @@ class PageBehaviors(unittest.TestCase):
 
 
 class Views(unittest.TestCase):
-    def test_times_are_read_as_python_has_them(self):
+    def test_times_are_datetimes_and_timedeltas(self):
         made = visit(now=1000, last_wait=5000, history=[{"at": 0, "state": "changed"}], signals=[{"at": 2**60}])
         self.assertEqual(made.now, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
         self.assertEqual(made.last_wait, timedelta(seconds=5))
         self.assertEqual(made.history, [PastVisit(wire.EPOCH, 0, "changed")])
         self.assertEqual(made.signals[0].at.year, 9999)
 
-    def test_candidates_read_the_same_one_by_one_and_whole(self):
+    def test_candidates_of_a_list_have_the_attributes_of_a_candidate(self):
         facts = {"uri": "http://b/", "surt": "http://(b,)/", "hop_path": "L", "via": "http://a/", "address": "::1"}
         host(first={"kind": "surt-prefixes", "rows": [{"key": "http://("}, {"key": "http://(b,", "value": "2"}]})
         [view] = candidates(facts)
@@ -386,7 +385,7 @@ class Views(unittest.TestCase):
         self.assertFalse(view.is_in_table("nothing") or whole.is_in_table("nothing"))
         self.assertEqual(table("first").find("http://(b,)/").value, "2")
 
-    def test_what_a_plugin_leaves_can_be_looked_at(self):
+    def test_handles_record_the_values_that_a_plugin_sets(self):
         page = document("a", kept={"site": {"seen": {"version": 1, "value": "2"}}}, headers=[{"name": "ETag", "value": "x"}])
         self.assertEqual((page.site_value("seen").value, page.header("etag")), ("2", ["x"]))
         page.set_attribute("last", "3")
@@ -396,7 +395,7 @@ class Views(unittest.TestCase):
         self.assertIsNone(page.attribute("last"))
         self.assertEqual(page.handle.annotations, ["odd"])
 
-    def test_documents_larger_than_a_read_are_read_whole(self):
+    def test_large_documents_are_read_in_parts(self):
         content = bytes(9 * 1024 * 1024) + b"\x01"
         page, lengths = document(bytes=content), []
         read = page.handle.read

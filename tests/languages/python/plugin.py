@@ -1,11 +1,11 @@
-"""Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told."""
+"""Reports the first line of a document as a link and the rest as a fragment. Fails on the texts `fail` and `wrong`."""
 
 from opilio_plugin import Document, Extraction, Extractor, Fragment, Link
 
 
 class Relay(Extractor):
     name = "relay-python"
-    summary = "Reads a line and hands on the rest."
+    summary = "Reports the first line as a link and the rest as a fragment."
     media_types = ["application/x-relay-python"]
 
     def extract(self, document: Document) -> Extraction:

@@ -30,7 +30,7 @@ const PLUGIN_ERRORS: [(&str, &str, &str); 14] = [
     (
         "ts",
         "wrong",
-        "TypeError: links[0].uri must be a text, not number 7",
+        "TypeError: links[0].uri must be a string, not number 7",
     ),
     (
         "python",

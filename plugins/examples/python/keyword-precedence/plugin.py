@@ -1,4 +1,4 @@
-"""What is linked from pages about a subject comes first: a focused crawl, steered by the content that has been fetched."""
+"""Ranks links from pages about a subject first. The content of fetched pages thus directs a focused crawl."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from opilio_plugin import (
     setting,
 )
 
-#: Media types besides `text/*` whose text is worth looking at.
+#: Media types besides `text/*` whose text the plugin searches for keywords.
 TEXTS = ("application/xhtml+xml", "application/xml", "application/json", "application/rss+xml", "application/atom+xml")
 
 
@@ -25,7 +25,7 @@ class KeywordPrecedence(Precedence):
     @dataclass
     class Settings:
         keywords: list[str] = setting(
-            description="Words and phrases of the subject; case does not count.",
+            description="Words and phrases of the subject. Case is ignored.",
             overridable=True,
             minItems=1,
         )
@@ -37,15 +37,15 @@ class KeywordPrecedence(Precedence):
         )
         otherwise: int = setting(
             5,
-            "Precedence of links that neither says anything about; 0 leaves them to the next policy.",
+            "Precedence of all other links. 0 leaves it to the next plugin.",
             overridable=True,
             minimum=0,
             maximum=255,
         )
         enough: int = setting(
-            1, "How many times keywords must stand on a page for it to be about the subject.", overridable=True, minimum=1
+            1, "Number of keyword occurrences that make a page about the subject.", overridable=True, minimum=1
         )
-        whole_words: bool = setting(True, "Keywords count as whole words alone, not inside others.", overridable=True)
+        whole_words: bool = setting(True, "Keywords match only whole words, not parts of words.", overridable=True)
 
     def __init__(self, settings: Settings):
         faults = [
@@ -58,7 +58,7 @@ class KeywordPrecedence(Precedence):
         phrases = ["\\s+".join(map(re.escape, keyword.split())) for keyword in settings.keywords]
         edge = ("(?<!\\w)", "(?!\\w)") if settings.whole_words else ("", "")
         self.on_pages = re.compile(f"{edge[0]}(?:{'|'.join(phrases)}){edge[1]}", re.IGNORECASE)
-        # Addresses join words by whatever is no letter: /folk-dance, /folk_dance, /folk%20dance.
+        # Characters other than letters and digits join words in addresses: /folk-dance, /folk_dance, /folk%20dance.
         joined = ["(?:[^a-z0-9]|%20)*".join(map(re.escape, keyword.split())) for keyword in settings.keywords]
         edge = ("(?<![^\\W_])", "(?![^\\W_])") if settings.whole_words else ("", "")
         self.in_addresses = re.compile(f"{edge[0]}(?:{'|'.join(joined)}){edge[1]}", re.IGNORECASE)
@@ -66,15 +66,15 @@ class KeywordPrecedence(Precedence):
 
     def rank_candidates(self, candidates: Candidates, document: Document | None) -> list[int | None]:
         if document is None:
-            # Seeds were chosen by somebody: all but those that are about the subject by name are ranked elsewhere.
+            # Seeds have no page. Seeds without a keyword in their address are left to the next plugin.
             on_page = None
         elif self.is_about(document):
             on_page = self.settings.on_page
         else:
             on_page = self.settings.otherwise or None
-        return [self.of_address(candidate, on_page) for candidate in candidates]
+        return [self.rank_by_address(candidate, on_page) for candidate in candidates]
 
-    def of_address(self, candidate: Candidate, on_page: int | None) -> int | None:
+    def rank_by_address(self, candidate: Candidate, on_page: int | None) -> int | None:
         if not self.in_addresses.search(candidate.uri):
             return on_page
         count("in-address")
@@ -83,8 +83,8 @@ class KeywordPrecedence(Precedence):
     def is_about(self, page: Document) -> bool:
         if not page.media_type.startswith("text/") and page.media_type not in TEXTS:
             return False
-        found = self.on_pages.finditer(page.text())
-        about = any(True for seen, _ in enumerate(found, 1) if seen >= self.settings.enough)
+        matches = self.on_pages.finditer(page.text())
+        about = any(number >= self.settings.enough for number, _ in enumerate(matches, 1))
         if about:
             count("pages")
             page.annotate("keywords")

@@ -1,4 +1,4 @@
-"""Finds addresses in HTML without parsing it: the extractor that exists in every language, for comparison."""
+"""Finds addresses in HTML without parsing it. This extractor exists in every language, for comparison."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class LinkScan(Extractor):
         ]
         if faults:
             raise SettingsFaults.of(faults)
-        # An attribute with its value, or an address; whichever stands first.
+        # Matches an attribute with its value, or an address in the text.
         names = "|".join(settings.attributes) or "(?!)"
         value = rf"""(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?!["'])(?P<bare>[^{SPACE}>]*)|["'])"""
         attribute = rf"(?<=[{SPACE}])(?P<name>(?ia:{names}))={value}"

@@ -23,7 +23,7 @@ from opilio_plugin import (
     warn,
 )
 
-#: Longest waits for the viewer, and for the image of a page.
+#: Longest waits, for the viewer and for the image of a page.
 VIEWER_TIME_MAX = timedelta(seconds=20)
 IMAGE_TIME_MAX = timedelta(seconds=5)
 
@@ -41,7 +41,7 @@ class PageTurner(PageBehavior):
         next: str = setting(
             ".viewer button.next:not([disabled])", "CSS selector of the button for the next page.", overridable=True
         )
-        pages_max: int = setting(500, "Most pages to turn.", overridable=True, minimum=1)
+        pages_max: int = setting(500, "Maximum number of pages to turn.", overridable=True, minimum=1)
 
     def __init__(self, settings: Settings):
         for name in ("open", "image", "next"):

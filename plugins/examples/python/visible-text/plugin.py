@@ -1,4 +1,4 @@
-"""A page is a new version if its readers see other words: markup, scripts and styles do not count."""
+"""Compares pages by the words that their readers see. Changes of markup, scripts and styles are ignored."""
 
 import re
 from dataclasses import dataclass
@@ -7,27 +7,27 @@ from html.parser import HTMLParser
 
 from opilio_plugin import ChangeEvaluator, Comparison, Document, Visit, setting
 
-#: What stands in these is for browsers.
-UNSEEN = {"script", "style", "template", "noscript"}
+#: Elements whose content readers do not see.
+INVISIBLE = {"script", "style", "template", "noscript"}
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 class Words(HTMLParser):
-    """Collects the words outside of what is unseen."""
+    """Collects the words outside of invisible elements."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.unseen = 0
+        self.invisible_depth = 0
         self.words: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.unseen += tag in UNSEEN
+        self.invisible_depth += tag in INVISIBLE
 
     def handle_endtag(self, tag: str) -> None:
-        self.unseen -= tag in UNSEEN and self.unseen > 0
+        self.invisible_depth -= tag in INVISIBLE and self.invisible_depth > 0
 
     def handle_data(self, data: str) -> None:
-        if not self.unseen:
+        if not self.invisible_depth:
             self.words += data.split()
 
 
@@ -39,7 +39,7 @@ class VisibleText(ChangeEvaluator):
     @dataclass
     class Settings:
         numbers: bool = setting(
-            True, "Numbers count; without them, counters and times of day change nothing.", overridable=True
+            True, "Compare numbers too. If false, new values of counters and times of day are not a change.", overridable=True
         )
 
     def __init__(self, settings: Settings):

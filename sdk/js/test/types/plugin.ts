@@ -53,9 +53,9 @@ export { hop, seen };
 plugin({ name: "x", summary: "X.", extrct: () => [] });
 // @ts-expect-error a link has a uri
 plugin({ name: "x", summary: "X.", extract: () => [{ url: "a" }] });
-// @ts-expect-error a fact is no method
+// @ts-expect-error facts are properties, not methods
 plugin({ name: "x", summary: "X.", extract: (page) => [{ uri: page.uri() }] });
-// @ts-expect-error a default is of the setting's type
+// @ts-expect-error a default must have the setting's type
 integer("3");
 // @ts-expect-error there is no such difference
 plugin({ name: "x", summary: "X.", compare: () => ({ difference: "new" }) });

@@ -2,4 +2,4 @@
 
 
 def deep(uri: str) -> None:
-    raise ValueError(f"nothing is good about {uri}")
+    raise ValueError(f"cannot read {uri}")

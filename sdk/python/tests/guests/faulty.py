@@ -1,4 +1,4 @@
-"""Makes the error that the page names."""
+"""Fails in the way that the text of the page selects."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,11 +9,11 @@ from opilio_plugin import DateSignal, Document, Extraction, Extractor, Fragment,
 
 class Faulty(Extractor, Precedence):
     name = "faulty"
-    summary = "Goes wrong, for tests."
+    summary = "Fails on request, for tests."
 
     @dataclass
     class Settings:
-        refuse: bool = setting(False, "Whether settings are refused by an accident.")
+        refuse: bool = setting(False, "Raise an exception in the constructor that is not a SettingsFault.")
 
     def __init__(self, settings: Settings):
         if settings.refuse:

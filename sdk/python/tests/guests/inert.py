@@ -1,4 +1,4 @@
-"""Looks for a way out of the sandbox and reports what it found."""
+"""Tries to use the clock, randomness, files, the network and programs, and reports the results."""
 
 import os
 import random
@@ -14,7 +14,7 @@ from typing import Any
 from opilio_plugin import Document, Extractor, Link
 
 
-def refused(work: Callable[[], Any]) -> str:
+def attempt(work: Callable[[], Any]) -> str:
     try:
         return f"got {work()!r}"
     except Exception:
@@ -23,7 +23,7 @@ def refused(work: Callable[[], Any]) -> str:
 
 class Inert(Extractor):
     name = "inert"
-    summary = "Looks for a way out, for tests."
+    summary = "Tries to leave the sandbox, for tests."
 
     def extract(self, document: Document) -> list[Link]:
         begin = time.time()
@@ -37,13 +37,13 @@ class Inert(Extractor):
             "environment": sorted(set(os.environ) - {"PYTHONUNBUFFERED", "PYTHONHOME", "PYTHONPATH", "PYTHONHASHSEED"}),
             "arguments": len(sys.argv[1:]),
             "input": repr(sys.stdin.read()),
-            "file": refused(lambda: open("/etc/passwd").read()),
-            "own-file": refused(lambda: open("made", "w")),
-            "folder": refused(lambda: os.listdir("/")),
-            "socket": refused(lambda: socket.create_connection(("127.0.0.1", 80))),
-            "name": refused(lambda: socket.getaddrinfo("example.org", 80)),
-            "web": refused(lambda: urllib.request.urlopen("http://127.0.0.1/")),
-            "program": refused(lambda: subprocess.run(["true"])),
+            "file": attempt(lambda: open("/etc/passwd").read()),
+            "own-file": attempt(lambda: open("made", "w")),
+            "folder": attempt(lambda: os.listdir("/")),
+            "socket": attempt(lambda: socket.create_connection(("127.0.0.1", 80))),
+            "name": attempt(lambda: socket.getaddrinfo("example.org", 80)),
+            "web": attempt(lambda: urllib.request.urlopen("http://127.0.0.1/")),
+            "program": attempt(lambda: subprocess.run(["true"])),
         }
         return [Link(name, context=str(value)) for name, value in facts.items()]
 

@@ -1,10 +1,10 @@
-// Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told.
+// Reports the first line of a document as a link and the rest as a fragment. Fails on the texts `fail` and `wrong`.
 
 import { plugin } from "@opilio/plugin";
 
 export default plugin({
   name: "relay-js",
-  summary: "Reads a line and hands on the rest.",
+  summary: "Reports the first line as a link and the rest as a fragment.",
   handles: { mediaTypes: ["application/x-relay-js"] },
   settings: {},
 

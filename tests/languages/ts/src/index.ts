@@ -1,16 +1,16 @@
-// Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told.
+// Reports the first line of a document as a link and the rest as a fragment. Fails on the texts `fail` and `wrong`.
 
 import { plugin, type Extraction } from "@opilio/plugin";
 
 export default plugin({
   name: "relay-ts",
-  summary: "Reads a line and hands on the rest.",
+  summary: "Reports the first line as a link and the rest as a fragment.",
   handles: { mediaTypes: ["application/x-relay-ts"] },
   settings: {},
 
   extract(document): Extraction {
     if (document.text() === "fail") throw new RangeError("relay-ts was told to fail");
-    // What a type asserts, nobody checks before it runs.
+    // The compiler does not check a type assertion.
     if (document.text() === "wrong") return { links: [{ uri: 7 as unknown as string }] };
     const [uri = "", ...rest] = document.text().split("\n");
     const content = { text: rest.join("\n") };

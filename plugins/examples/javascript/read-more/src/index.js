@@ -20,7 +20,7 @@ export default plugin({
       "Beginnings of the labels of buttons that open a part of the page. Case is ignored.",
       { overridable: true },
     ),
-    "clicks-max": integer(100, "Clicks after which the plugin stops. The last step may exceed this number.", { overridable: true, minimum: 1, maximum: 1000 }),
+    "clicks-max": integer(100, "Number of clicks after which the plugin stops. The last step may exceed it.", { overridable: true, minimum: 1, maximum: 1000 }),
   },
 
   configure({ labels, "clicks-max": clicksMax }) {
@@ -41,12 +41,12 @@ export default plugin({
   },
 });
 
-/** Number of clicked elements in the results of a step. */
+/** Returns the number of clicked elements in the results of a step. */
 function clicks(results) {
   return results.reduce((sum, result) => sum + (result.clicked ?? 0), 0);
 }
 
-/** A text as a regular expression. */
+/** Returns a regular expression that matches a label. */
 function escaped(label) {
   return label.trim().replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+");
 }

@@ -1,5 +1,5 @@
-// Pages that a site of Next.js, Vite or Create React App knows and its HTML does not link: its build writes them, and the
-// files they need, into a manifest that the browser loads.
+// Finds pages of Next.js applications that the HTML does not link, and the files of Next.js, Vite and Create React App builds.
+// The build writes both into a manifest.
 
 import { count, flag, plugin } from "@opilio/plugin";
 
@@ -10,8 +10,8 @@ export default plugin({
     uris: ["/_next/static/[^/]+/_buildManifest\\.js", "/\\.vite/manifest\\.json", "/asset-manifest\\.json"],
   },
   settings: {
-    pages: flag(true, "Whether routes of the application are links.", { overridable: true }),
-    files: flag(true, "Whether scripts, sheets and other files of the build are links.", { overridable: true }),
+    pages: flag(true, "Report the routes of the application as links.", { overridable: true }),
+    files: flag(true, "Report scripts, style sheets and other files of the build as links.", { overridable: true }),
   },
 
   extract(document, { pages, files }) {
@@ -26,9 +26,9 @@ export default plugin({
   },
 });
 
-/** Next.js: `self.__BUILD_MANIFEST = …`, from routes to files, often put together by a function that shortens them. */
+/** Reads a manifest of Next.js: a script that sets `self.__BUILD_MANIFEST`, which maps routes to files. */
 function next(path, script) {
-  // The script is run to get at what it makes. Nobody but this call's own sandbox could be harmed by it.
+  // A function in the script often builds the map, so the script must run. It can only affect the sandbox of this call.
   const self = {};
   new Function("self", script)(self);
   const manifest = self.__BUILD_MANIFEST;
@@ -36,7 +36,7 @@ function next(path, script) {
 
   const root = path.slice(0, path.indexOf("/_next/"));
   const routes = new Set([...texts(manifest.sortedPages), ...Object.keys(manifest)].filter((name) => name.startsWith("/")));
-  // Those with `[…]` stand for many pages, those with `_` are parts of pages.
+  // Routes with `[…]` stand for many pages. Routes that begin with `/_` are parts of pages.
   const fixed = [...routes].filter((route) => !route.startsWith("/_") && !route.includes("["));
   const dynamic = [...routes].filter((route) => route.includes("["));
   if (dynamic.length > 0) count("dynamic-routes", dynamic.length);
@@ -47,9 +47,9 @@ function next(path, script) {
   };
 }
 
-/** Vite: from sources to what was made of each. Create React App: `files`, from names to addresses. */
+/** Reads a manifest of Vite, which maps sources to built files, or of Create React App, where `files` maps names to addresses. */
 function assets(path, manifest) {
-  if (typeof manifest !== "object" || manifest === null) throw new TypeError("it is no object");
+  if (typeof manifest !== "object" || manifest === null) throw new TypeError("it is not an object");
   const vite = path.endsWith("/.vite/manifest.json");
   const named = vite
     ? Object.values(manifest).flatMap((chunk) => [...texts([chunk?.file]), ...texts(chunk?.css), ...texts(chunk?.assets)])
@@ -61,4 +61,5 @@ function assets(path, manifest) {
   };
 }
 
+/** Returns the strings in a list; none for other values. */
 const texts = (value) => (Array.isArray(value) ? value.filter((item) => typeof item === "string") : []);

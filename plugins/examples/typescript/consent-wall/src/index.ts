@@ -1,5 +1,5 @@
-// A page that asks for consent instead of showing what was asked for: a wall, not the banner that many pages carry above
-// their content. What is no content should not become a version in the archive, nor a source of links.
+// Rejects consent walls: pages that ask for consent instead of showing their content. Banners above the content are not walls.
+// A wall should not become a version in the archive, and its links should not be followed.
 
 import { count, integer, list, map, pass, plugin, reject, SettingsFault, text, type Ruling } from "@opilio/plugin";
 
@@ -12,7 +12,7 @@ export default plugin({
     hosts: list(
       text(),
       ["consent.google.com", "consent.youtube.com", "consent.yahoo.com", "guce.yahoo.com"],
-      "Hosts that do nothing but ask for consent; a leading dot takes in what is below.",
+      "Hosts that only ask for consent. A name with a leading dot matches its subdomains.",
       { overridable: true },
     ),
     walls: map(
@@ -24,12 +24,12 @@ export default plugin({
         sourcepoint: "sp_message_container|sourcepoint\\.mgr",
         usercentrics: "id=[\"']usercentrics-root",
       },
-      "Marks of walls, regular expressions by name; the name is in the annotation.",
+      "Regular expressions that identify walls, by name. The annotation contains the name.",
       { overridable: true },
     ),
     "text-max": integer(
       1500,
-      "Characters of text above which a page with such a mark has content of its own.",
+      "Maximum number of characters of visible text in a wall. A page with more has content of its own.",
       { overridable: true, minimum: 0 },
     ),
   },
@@ -40,7 +40,7 @@ export default plugin({
       try {
         return [{ name, pattern: new RegExp(pattern, "i") }];
       } catch (problem) {
-        faults.push(new SettingsFault(`/walls/${name}`, `no regular expression: ${(problem as Error).message}`));
+        faults.push(new SettingsFault(`/walls/${name}`, `invalid regular expression: ${(problem as Error).message}`));
         return [];
       }
     });
@@ -58,22 +58,22 @@ export default plugin({
     if (hosts.some((known) => host === known || (known.startsWith(".") && host.endsWith(known)))) {
       return wall(host, `${host} asks for consent`);
     }
-    // At mid-fetch there is no content yet.
+    // There is no content yet at mid-fetch.
     if (stage === "mid-fetch" || !HTML.includes(document.mediaType)) return pass();
     const page = document.text();
     const mark = marks.find(({ pattern }) => pattern.test(page));
     if (mark === undefined) return pass();
-    const seen = visible(page).length;
-    return seen > textMax ? pass() : wall(mark.name, `consent wall ${mark.name}, ${seen} characters of text`);
+    const length = visible(page).length;
+    return length > textMax ? pass() : wall(mark.name, `consent wall ${mark.name}, ${length} characters of text`);
   },
 });
 
-/** The host of a normalised URI, port and user left off. */
+/** Returns the host of a normalised URI, without user and port. */
 function hostOf(uri: string): string {
   return /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:]+)/.exec(uri)?.[1] ?? "";
 }
 
-/** About what a reader would see. */
+/** Returns approximately the text that a reader sees. */
 function visible(page: string): string {
   return page
     .replace(/<(script|style|template|noscript)\b[^]*?<\/\1\s*>/gi, " ")

@@ -1,4 +1,4 @@
-// Finds addresses in HTML without parsing it: the extractor that exists in every language, for comparison.
+// Finds addresses in HTML without parsing it. This extractor exists in every language, for comparison.
 
 import { list, plugin, SettingsFault, text, type Link } from "@opilio/plugin";
 
@@ -16,13 +16,13 @@ export default plugin({
     attributes: list(text(), ["href", "src"], "Attributes whose values are addresses.", { overridable: true }),
   },
 
-  /** An attribute with its value, or an address; whichever stands first. */
+  /** Returns an expression that matches an attribute with its value, or an address in the text. */
   configure({ attributes }): RegExp {
     const faults = attributes.flatMap((name, index) =>
       /^[a-z0-9-]+$/.test(name) ? [] : [new SettingsFault(`/attributes/${index}`, "not a name of an attribute")],
     );
     if (faults.length > 0) throw SettingsFault.all(faults);
-    // No flag makes a part of an expression case-insensitive, and addresses are not.
+    // Only the names are case-insensitive. A flag would apply to the whole expression.
     const names = attributes.map(eitherCase).join("|") || "(?!)";
     return new RegExp(`(?<=[${SPACE}])(?<name>${names})=${VALUE}|${ADDRESS}`, "g");
   },

@@ -1,5 +1,5 @@
-// Zooms the maps of a page in and out, so that an archived map has tiles of these levels. A map loads its tiles when somebody
-// looks at them. At the end it shows the level of the beginning again, as visitors find it.
+// Zooms the maps of a page in and out, so that the archive has the tiles of these levels. A map loads only visible tiles. At the
+// end, the map has its initial level again.
 
 import {
   click, count, decode, encode, integer, plugin, SettingsFault, text, waitForNetwork, type Action, type ActionResult,
@@ -26,9 +26,9 @@ export default plugin({
       "CSS selector of the buttons that zoom out.",
       { overridable: true },
     ),
-    "levels-in": integer(2, "Levels below the one at which the page shows the map.", { overridable: true, minimum: 0, maximum: 12 }),
-    "levels-out": integer(2, "Levels above it.", { overridable: true, minimum: 0, maximum: 12 }),
-    "maps-max": integer(5, "Most maps of a page. They are zoomed at the same time.", { overridable: true, minimum: 1, maximum: 100 }),
+    "levels-in": integer(2, "Number of levels to zoom in from the initial level of the map.", { overridable: true, minimum: 0, maximum: 12 }),
+    "levels-out": integer(2, "Number of levels to zoom out from the initial level.", { overridable: true, minimum: 0, maximum: 12 }),
+    "maps-max": integer(5, "Maximum number of maps on a page. They are zoomed at the same time.", { overridable: true, minimum: 1, maximum: 100 }),
   },
 
   configure(settings) {
@@ -47,7 +47,7 @@ export default plugin({
       case 0:
         return { count: [settings["zoom-in"]] };
       case 1:
-        // Most pages have no map. An invalid selector has no number.
+        // Most pages have no map. The count of an invalid selector is undefined.
         if (!page.count(settings["zoom-in"])) return undefined;
         return { actions: zoom(settings["zoom-in"], settings["levels-in"]) };
       case 2:
@@ -62,13 +62,13 @@ export default plugin({
   },
 });
 
-/** Clicks that zoom by so many levels. A wait follows each, or the map would skip tiles. */
+/** Returns clicks that zoom by `levels` levels. A wait follows each, or the map would skip tiles. */
 function clicks(selector: string, levels: number, mapsMax: number): Action[] {
   const one = [click(selector, { atMost: mapsMax }), waitForNetwork(TILES_WAIT_MAX)];
   return Array.from({ length: levels }, () => one).flat();
 }
 
-/** Number of levels by which the last step has zoomed. At the last level of a map, its button is disabled. */
+/** Returns the number of levels by which the last step has zoomed. At the last level of a map, its button is disabled. */
 function levels(results: readonly ActionResult[]): number {
   return results.filter((result) => typeof result === "object" && "clicked" in result).length;
 }

@@ -1,5 +1,5 @@
 // A second file for stacks.
 
 export function deep(uri) {
-  throw new RangeError(`nothing is good about ${uri}`);
+  throw new RangeError(`cannot read ${uri}`);
 }

@@ -1,12 +1,12 @@
-// Makes the error that its setting names.
+// Fails in the way that its setting selects.
 
 import { flag, plugin, text } from "@opilio/plugin";
 import { deep } from "./deep.js";
 
 export default plugin({
   name: "faulty",
-  summary: "Goes wrong, for tests.",
-  settings: { how: text("", "What to do wrong."), refuse: flag(false, "Whether settings are refused by an accident.") },
+  summary: "Fails on request, for tests.",
+  settings: { how: text("", "The way to fail."), refuse: flag(false, "Throw an error in configure that is not a SettingsFault.") },
   configure(settings) {
     if (settings.refuse) settings.nothing.here;
     return settings;

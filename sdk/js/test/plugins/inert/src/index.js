@@ -1,4 +1,4 @@
-// Looks for a way out of the sandbox and reports what it found.
+// Tries to use the clock, randomness, files and the network, and reports the results.
 
 import { flag, plugin } from "@opilio/plugin";
 
@@ -7,11 +7,11 @@ const OUTSIDE = [
   "Worker", "setTimeout", "WebAssembly", "scriptArgs", "environment", "__dirname", "FileReader", "EventSource",
 ];
 
-/** Tries something that would lead out of the sandbox. */
-function tried(work) {
+/** Tries something that the sandbox should prevent. Returns `nothing` if it has no effect. */
+function attempt(work) {
   try {
-    const came = work();
-    return came === undefined || came instanceof Promise ? "nothing" : `something: ${came}`;
+    const result = work();
+    return result === undefined || result instanceof Promise ? "nothing" : `something: ${result}`;
   } catch {
     return "nothing";
   }
@@ -19,21 +19,21 @@ function tried(work) {
 
 export default plugin({
   name: "inert",
-  summary: "Looks for a way out, for tests.",
-  settings: { fetch: flag(false, "Whether it asks for a URI, where its engine has a function for that.") },
+  summary: "Tries to leave the sandbox, for tests.",
+  settings: { fetch: flag(false, "Fetch a URI, if the engine has a function for that.") },
   extract(_, { fetch }) {
     if (fetch) globalThis.fetch?.("http://127.0.0.1/");
     const outside = OUTSIDE.filter((name) => globalThis[name] !== undefined);
     const begin = Date.now();
-    let turns = 0;
-    while (turns < 20000) turns += 1;
+    let iterations = 0;
+    while (iterations < 20000) iterations += 1;
     const facts = {
       outside: outside.join() || "none",
       clock: Date.now() - begin,
       date: new Date().toISOString(),
       random: Math.random(),
-      environment: tried(() => globalThis.process?.env.PATH ?? globalThis.std?.getenv("PATH")),
-      file: tried(() => globalThis.std?.open("/etc/passwd", "r") ?? globalThis.require?.("node:fs").readFileSync("/etc/passwd")),
+      environment: attempt(() => globalThis.process?.env.PATH ?? globalThis.std?.getenv("PATH")),
+      file: attempt(() => globalThis.std?.open("/etc/passwd", "r") ?? globalThis.require?.("node:fs").readFileSync("/etc/passwd")),
     };
     return Object.entries(facts).map(([name, value]) => ({ uri: `${name}/${value}`, context: name }));
   },
