@@ -100,7 +100,8 @@ func (f documentFacts) document(folder string) (*Document, error) {
 	return document, nil
 }
 
-// windows1252 has the characters of windows-1252 from 0x80 to 0x9F. Pages in iso-8859-1 are decoded as windows-1252 (WHATWG Encoding Standard).
+// windows1252 has the characters of windows-1252 from 0x80 to 0x9F. Pages in iso-8859-1 are decoded as windows-1252 (WHATWG
+// Encoding Standard).
 const windows1252 = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
 
 func decode(content []byte, charset string) (string, error) {
