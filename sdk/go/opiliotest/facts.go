@@ -275,7 +275,7 @@ func (r *resultFacts) UnmarshalJSON(text []byte) error {
 	r.Kind = opilio.ResultKind(kind)
 	value, ok := values[name]
 	switch {
-	case !is:
+	case !ok:
 		return nil
 	case r.Kind == opilio.ResultClicked:
 		return json.Unmarshal(value, &r.Clicked)
