@@ -53,8 +53,8 @@ type DocumentFilter interface {
 	JudgeDocument(Stage, Document, Visit) Ruling
 }
 
-// A DigestStripper returns the spans that do not count as content. An error makes the content state unknown. TooLarge is
-// the error for documents that are too large.
+// A DigestStripper returns the spans that do not count as content. If it returns an error, the host compares the payload
+// digest: the same bytes are unchanged, other bytes count as changed. TooLarge is the error for documents that are too large.
 type DigestStripper interface {
 	Strip(Document) ([]Span, error)
 }

@@ -32,7 +32,8 @@ const (
 	SpeculativeHop
 	// RedirectHop is the target of a redirect (R).
 	RedirectHop
-	// PrerequisiteHop must be fetched before another URI (P).
+	// PrerequisiteHop is for URIs that the host fetches before others, such as robots.txt (P). Links of plugins with this hop
+	// count as speculative.
 	PrerequisiteHop
 	// InferredHop follows from a convention, such as /favicon.ico (I).
 	InferredHop
@@ -176,8 +177,8 @@ type Comparison struct {
 type Wait struct {
 	// NextVisit is the time from now until the next visit.
 	NextVisit time.Duration
-	// AskAgain is the time from now until the host calls Evaluate again, without a visit. It must be shorter than NextVisit.
-	// Zero: the host does not.
+	// AskAgain is the time from now until the host calls Evaluate again, without a visit. The host cuts it to NextVisit. Zero:
+	// no such call.
 	AskAgain time.Duration
 }
 
