@@ -5,10 +5,11 @@ import "time"
 // StepPlan is the answer of a page behaviour. Unless Finished is set, there is a next step after the actions.
 type StepPlan struct {
 	Actions []Action
-	// Count has CSS selectors for Page.Count at the next step.
+	// Count lists the CSS selectors that Page.Count can be asked for at the next step.
 	Count []string
 	// Memory is passed to the next Step.
-	Memory   []byte
+	Memory []byte
+	// Finished ends the behaviour after the actions.
 	Finished bool
 }
 
@@ -22,10 +23,10 @@ type ScrollToTop struct{}
 // ScrollToBottom scrolls the window to the end of the page.
 type ScrollToBottom struct{}
 
-// ScrollTo scrolls the window to so many CSS pixels from the beginning of the page.
+// ScrollTo scrolls the window to this number of CSS pixels from the beginning of the page.
 type ScrollTo uint32
 
-// ScrollBy scrolls the window by so many CSS pixels; negative: back.
+// ScrollBy scrolls the window down by this number of CSS pixels. A negative number scrolls up.
 type ScrollBy int32
 
 // ScrollToElement scrolls the window to the first element that matches this CSS selector.
@@ -35,7 +36,8 @@ type ScrollToElement string
 type Click struct {
 	// Selector is a CSS selector.
 	Selector string
-	// Text is a regular expression (JavaScript syntax, case ignored) for the element's text or label. Empty: any element.
+	// Text is a regular expression (JavaScript syntax, case ignored) that must match in the element's text,
+	// label or value. Empty: any element.
 	Text string
 	// AtMost is the number of elements to click. 0 means 1.
 	AtMost uint32
@@ -93,7 +95,7 @@ const (
 	ResultException
 	// ResultRefused means that the host did not carry out the action.
 	ResultRefused
-	// OtherResult is a result of a later contract.
+	// OtherResult is a result of a later version of the contract.
 	OtherResult
 )
 

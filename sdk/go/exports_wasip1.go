@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"time"
 
@@ -30,50 +31,50 @@ import (
 	"github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
-// The configured plugin.
+// current is the configured plugin.
 var current any
 
-// The functions that the host calls. Each drops its borrowed resources before it returns.
+// init sets the functions that the host calls. Each drops its borrowed resources before it returns.
 func init() {
 	start.Describe = describe
 	start.Configure = configure
 	extract.Extract = func(all []*documents.Document) []extractors.Extraction {
-		defer report()
-		plugin := as[Extractor]()
-		made := make([]extractors.Extraction, 0, len(all))
+		defer exitOnPanic()
+		plugin := pluginAs[Extractor]()
+		result := make([]extractors.Extraction, 0, len(all))
 		for _, one := range all {
-			made = append(made, extraction(plugin.Extract(hostDocument{one})))
+			result = append(result, extraction(plugin.Extract(hostDocument{one})))
 			one.Drop()
 		}
-		return made
+		return result
 	}
 	judge.JudgeCandidates = func(stage filters.Stage, of *documents.Candidates) []filters.Ruling {
-		defer report()
+		defer exitOnPanic()
 		defer of.Drop()
-		made := make([]filters.Ruling, 0, of.Length())
+		result := make([]filters.Ruling, 0, of.Length())
 		plugin, judges := current.(CandidateFilter)
 		for _, one := range candidates(of) {
 			answer := Pass()
 			if judges {
 				answer = plugin.JudgeCandidate(Stage(stage.Tag()), one)
 			}
-			made = append(made, ruling(answer))
+			result = append(result, ruling(answer))
 		}
-		return made
+		return result
 	}
 	judge.JudgeDocument = func(stage filters.Stage, document *documents.Document, visit *documents.Visit) filters.Ruling {
-		defer report()
+		defer exitOnPanic()
 		defer document.Drop()
 		defer visit.Drop()
 		if plugin, judges := current.(DocumentFilter); judges {
 			return ruling(plugin.JudgeDocument(Stage(stage.Tag()), hostDocument{document}, hostVisit{visit}))
 		}
-		return ruling(as[CandidateFilter]().JudgeCandidate(Stage(stage.Tag()), hostVisit{visit}.Candidate()))
+		return ruling(pluginAs[CandidateFilter]().JudgeCandidate(Stage(stage.Tag()), hostVisit{visit}.Candidate()))
 	}
 	strip.Strip = func(document *documents.Document) wit.Result[[]types.Span, strippers.StripProblem] {
-		defer report()
+		defer exitOnPanic()
 		defer document.Drop()
-		spans, err := as[DigestStripper]().Strip(hostDocument{document})
+		spans, err := pluginAs[DigestStripper]().Strip(hostDocument{document})
 		var large TooLarge
 		if errors.As(err, &large) {
 			return wit.Err[[]types.Span](strippers.MakeStripProblemTooLarge(uint64(large)))
@@ -81,127 +82,129 @@ func init() {
 		if err != nil {
 			return wit.Err[[]types.Span](strippers.MakeStripProblemOther(err.Error()))
 		}
-		made := make([]types.Span, 0, len(spans))
+		result := make([]types.Span, 0, len(spans))
 		for _, one := range spans {
-			made = append(made, span(one))
+			result = append(result, span(one))
 		}
-		return wit.Ok[[]types.Span, strippers.StripProblem](made)
+		return wit.Ok[[]types.Span, strippers.StripProblem](result)
 	}
 	change.Compare = func(document *documents.Document, visit *documents.Visit, last wit.Option[[]uint8]) changes.Comparison {
-		defer report()
+		defer exitOnPanic()
 		defer document.Drop()
 		defer visit.Drop()
 		before, _ := last.Get()
 		if last.Tag() == wit.OptionSome && before == nil {
 			before = []byte{}
 		}
-		said := as[ChangeEvaluator]().Compare(hostDocument{document}, hostVisit{visit}, before)
-		made := changes.Comparison{Reason: said.Reason}
-		if said.Difference != NoAnswer {
-			made.Difference = wit.Some(changes.Difference(said.Difference - Differs))
+		answer := pluginAs[ChangeEvaluator]().Compare(hostDocument{document}, hostVisit{visit}, before)
+		result := changes.Comparison{Reason: answer.Reason}
+		if answer.Difference != NoAnswer {
+			result.Difference = wit.Some(changes.Difference(answer.Difference - Differs))
 		}
-		if said.Fingerprint != nil {
-			made.Fingerprint = wit.Some(said.Fingerprint)
+		if answer.Fingerprint != nil {
+			result.Fingerprint = wit.Some(answer.Fingerprint)
 		}
-		return made
+		return result
 	}
 	wait.Evaluate = func(visit *documents.Visit) wit.Option[waits.Wait] {
-		defer report()
+		defer exitOnPanic()
 		defer visit.Drop()
-		said, answers := as[WaitEvaluator]().Evaluate(hostVisit{visit})
-		if !answers {
+		answer, ok := pluginAs[WaitEvaluator]().Evaluate(hostVisit{visit})
+		if !ok {
 			return wit.None[waits.Wait]()
 		}
-		made := waits.Wait{NextVisit: milliseconds(said.NextVisit)}
-		if said.AskAgain != 0 {
-			made.AskAgain = wit.Some(milliseconds(said.AskAgain))
+		result := waits.Wait{NextVisit: milliseconds(answer.NextVisit)}
+		if answer.AskAgain != 0 {
+			result.AskAgain = wit.Some(milliseconds(answer.AskAgain))
 		}
-		return wit.Some(made)
+		return wit.Some(result)
 	}
 	rank.RankCandidates = func(of *documents.Candidates, page wit.Option[*documents.Document]) []wit.Option[uint8] {
-		defer report()
+		defer exitOnPanic()
 		defer of.Drop()
 		var document Document
-		if page, is := page.Get(); is {
+		if page, ok := page.Get(); ok {
 			defer page.Drop()
 			document = hostDocument{page}
 		}
 		plugin, ranks := current.(CandidatePrecedence)
-		made := make([]wit.Option[uint8], 0, of.Length())
+		result := make([]wit.Option[uint8], 0, of.Length())
 		for _, one := range candidates(of) {
-			said := uint8(0)
+			answer := uint8(0)
 			if ranks {
-				said = plugin.RankCandidate(one, document)
+				answer = plugin.RankCandidate(one, document)
 			}
-			made = append(made, some(said))
+			result = append(result, optionalRank(answer))
 		}
-		return made
+		return result
 	}
 	rank.RankQueue = func(queue *documents.Queue) wit.Option[uint8] {
-		defer report()
+		defer exitOnPanic()
 		defer queue.Drop()
 		if plugin, ranks := current.(QueuePrecedence); ranks {
-			return some(plugin.RankQueue(hostQueue{queue}))
+			return optionalRank(plugin.RankQueue(hostQueue{queue}))
 		}
 		return wit.None[uint8]()
 	}
-	observe.Observe = func(memory []uint8, events []observers.Finished) observers.Observation {
-		defer report()
-		seen := make([]Finished, 0, len(events))
-		for _, one := range events {
-			seen = append(seen, finished(one))
+	observe.Observe = func(memory []uint8, batch []observers.Finished) observers.Observation {
+		defer exitOnPanic()
+		events := make([]Finished, 0, len(batch))
+		for _, one := range batch {
+			events = append(events, finished(one))
 		}
-		said := as[Observer]().Observe(memory, seen)
-		made := observers.Observation{Memory: said.Memory}
-		for _, line := range said.Lines {
-			made.Lines = append(made.Lines, observers.Line{File: line.File, Text: line.Text})
+		answer := pluginAs[Observer]().Observe(memory, events)
+		result := observers.Observation{Memory: answer.Memory}
+		for _, line := range answer.Lines {
+			result.Lines = append(result.Lines, observers.Line{File: line.File, Text: line.Text})
 		}
-		return made
+		return result
 	}
 	observe.Report = func(memory []uint8, now uint64) []observers.ReportFile {
-		defer report()
+		defer exitOnPanic()
 		plugin, writes := current.(Reporter)
 		if !writes {
 			return nil
 		}
-		var made []observers.ReportFile
+		var result []observers.ReportFile
 		for _, one := range plugin.Report(memory, instant(now)) {
-			made = append(made, observers.ReportFile{File: one.File, Content: one.Content})
+			result = append(result, observers.ReportFile{File: one.File, Content: one.Content})
 		}
-		return made
+		return result
 	}
 	browse.Step = func(page *documents.Page, visit *documents.Visit, memory []uint8) behaviors.StepPlan {
-		defer report()
+		defer exitOnPanic()
 		defer page.Drop()
 		defer visit.Drop()
-		plan := as[PageBehavior]().Step(hostPage{page}, hostVisit{visit}, memory)
-		made := behaviors.StepPlan{Count: plan.Count, Memory: plan.Memory, Finished: plan.Finished}
+		plan := pluginAs[PageBehavior]().Step(hostPage{page}, hostVisit{visit}, memory)
+		result := behaviors.StepPlan{Count: plan.Count, Memory: plan.Memory, Finished: plan.Finished}
 		for _, one := range plan.Actions {
-			made.Actions = append(made.Actions, action(one))
+			result.Actions = append(result.Actions, action(one))
 		}
-		return made
+		return result
 	}
 }
 
-// A panic ends the call with an error. It is logged as one line with the stack, because Go would log each word on its own.
-func report() {
+// exitOnPanic logs a panic with its stack as one message, and ends the call with an error. Go itself would log each word as a
+// message of its own.
+func exitOnPanic() {
 	if panicked := recover(); panicked != nil {
 		Error("panic: %v\n%s", panicked, debug.Stack())
 		os.Exit(2)
 	}
 }
 
-func as[T any]() T {
-	plugin, is := current.(T)
-	if !is {
-		panic(fmt.Sprintf("called as what it is not (%T), or before it was configured", *new(T)))
+// pluginAs returns the configured plugin as an interface of a kind.
+func pluginAs[T any]() T {
+	plugin, ok := current.(T)
+	if !ok {
+		panic(fmt.Sprintf("%T does not implement %s, or the plugin was not configured", current, reflect.TypeFor[T]()))
 	}
 	return plugin
 }
 
 func describe() []setups.Description {
-	defer report()
-	made := make([]setups.Description, 0, len(exported))
+	defer exitOnPanic()
+	result := make([]setups.Description, 0, len(exported))
 	for _, one := range exported {
 		kinds := make([]setups.Kind, 0, len(one.kinds))
 		for _, kind := range one.kinds {
@@ -215,7 +218,7 @@ func describe() []setups.Description {
 			}
 			keeps = append(keeps, setups.Keep{Name: keep.Name, Keeper: keeper, Version: keep.Version})
 		}
-		made = append(made, setups.Description{
+		result = append(result, setups.Description{
 			Name:           one.about.Name,
 			Version:        one.about.Version,
 			Summary:        one.about.Summary,
@@ -225,7 +228,7 @@ func describe() []setups.Description {
 			Keeps:          keeps,
 		})
 	}
-	return made
+	return result
 }
 
 func setupKind(of kind) setups.Kind {
@@ -236,8 +239,8 @@ func setupKind(of kind) setups.Kind {
 }
 
 func configure(name, settings string) wit.Result[wit.Unit, []setups.SettingsFault] {
-	defer report()
-	faults := []Fault{{"", "there is no plugin of this name in the component"}}
+	defer exitOnPanic()
+	faults := []Fault{{"", "the component has no plugin of this name"}}
 	for _, one := range exported {
 		if one.about.Name == name {
 			current, faults = one.configure(settings)
@@ -246,21 +249,22 @@ func configure(name, settings string) wit.Result[wit.Unit, []setups.SettingsFaul
 	if len(faults) == 0 {
 		return wit.Ok[wit.Unit, []setups.SettingsFault](wit.Unit{})
 	}
-	var made []setups.SettingsFault
+	var result []setups.SettingsFault
 	for _, fault := range faults {
-		made = append(made, setups.SettingsFault{Pointer: fault.Pointer, Problem: fault.Problem})
+		result = append(result, setups.SettingsFault{Pointer: fault.Pointer, Problem: fault.Problem})
 	}
-	return wit.Err[wit.Unit](made)
+	return wit.Err[wit.Unit](result)
 }
 
-func some(precedence uint8) wit.Option[uint8] {
+// optionalRank returns none for 0, which is not a precedence.
+func optionalRank(precedence uint8) wit.Option[uint8] {
 	if precedence == 0 {
 		return wit.None[uint8]()
 	}
 	return wit.Some(precedence)
 }
 
-func text(of string) wit.Option[string] {
+func optionalText(of string) wit.Option[string] {
 	if of == "" {
 		return wit.None[string]()
 	}
@@ -271,7 +275,7 @@ func span(of Span) types.Span { return types.Span{Offset: of.Offset, Length: of.
 
 func milliseconds(of time.Duration) uint64 { return uint64(max(of, 0) / time.Millisecond) }
 
-func moment(of time.Time) wit.Option[uint64] {
+func optionalInstant(of time.Time) wit.Option[uint64] {
 	if of.IsZero() {
 		return wit.None[uint64]()
 	}
@@ -279,20 +283,20 @@ func moment(of time.Time) wit.Option[uint64] {
 }
 
 func ruling(of Ruling) filters.Ruling {
-	made := filters.Ruling{Reason: of.reason}
+	result := filters.Ruling{Reason: of.reason}
 	switch of.verdict {
 	case accept:
-		made.Verdict = filters.MakeVerdictAccept()
+		result.Verdict = filters.MakeVerdictAccept()
 	case reject:
-		made.Verdict = filters.MakeVerdictReject()
+		result.Verdict = filters.MakeVerdictReject()
 	case pass:
-		made.Verdict = filters.MakeVerdictPass()
+		result.Verdict = filters.MakeVerdictPass()
 	case unchanged:
-		made.Verdict = filters.MakeVerdictUnchanged()
+		result.Verdict = filters.MakeVerdictUnchanged()
 	case retry:
-		made.Verdict = filters.MakeVerdictRetry(milliseconds(of.after))
+		result.Verdict = filters.MakeVerdictRetry(milliseconds(of.after))
 	}
-	return made
+	return result
 }
 
 func action(of Action) behaviors.Action {
@@ -309,7 +313,7 @@ func action(of Action) behaviors.Action {
 		return behaviors.MakeActionScroll(behaviors.MakeScrollTargetElement(string(of)))
 	case Click:
 		return behaviors.MakeActionClick(behaviors.Click{
-			Selector: of.Selector, Text: text(of.Text), AtMost: max(of.AtMost, 1), OnlyNew: of.OnlyNew,
+			Selector: of.Selector, Text: optionalText(of.Text), AtMost: max(of.AtMost, 1), OnlyNew: of.OnlyNew,
 		})
 	case WaitForSelector:
 		return behaviors.MakeActionWaitForSelector(behaviors.SelectorWait{
@@ -328,20 +332,20 @@ func action(of Action) behaviors.Action {
 }
 
 func extraction(of Extraction) extractors.Extraction {
-	made := extractors.Extraction{Base: text(of.Base), Finished: of.Finished, Problem: text(of.Problem)}
-	made.Links = make([]types.Link, 0, len(of.Links))
+	result := extractors.Extraction{Base: optionalText(of.Base), Finished: of.Finished, Problem: optionalText(of.Problem)}
+	result.Links = make([]types.Link, 0, len(of.Links))
 	for _, one := range of.Links {
-		made.Links = append(made.Links, link(one))
+		result.Links = append(result.Links, link(one))
 	}
 	for _, one := range of.Fragments {
-		made.Fragments = append(made.Fragments, types.Fragment{
+		result.Fragments = append(result.Fragments, types.Fragment{
 			MediaType: one.MediaType,
 			Content:   content(one),
 			Context:   one.Context,
-			Base:      text(one.Base),
+			Base:      optionalText(one.Base),
 		})
 	}
-	return made
+	return result
 }
 
 func content(of Fragment) types.FragmentContent {
@@ -363,20 +367,20 @@ func link(of Link) types.Link {
 		types.MakeHopLink, types.MakeHopEmbed, types.MakeHopSpeculative, types.MakeHopRedirect, types.MakeHopPrerequisite,
 		types.MakeHopInferred, types.MakeHopManifest, types.MakeHopSubmit,
 	}
-	made := types.Link{Uri: of.URI, Hop: hops[of.Hop](), Context: of.Context, Base: text(of.Base)}
+	result := types.Link{Uri: of.URI, Hop: hops[of.Hop](), Context: of.Context, Base: optionalText(of.Base)}
 	if of.Submission == nil && of.Published.IsZero() && of.Modified.IsZero() && len(of.Attributes) == 0 {
-		return made
+		return result
 	}
 	var details types.LinkDetails
 	if form := of.Submission; form != nil {
 		details.Submission = wit.Some(types.Submission{Method: form.Method, ContentType: form.ContentType, Body: form.Body})
 	}
 	if !of.Published.IsZero() || !of.Modified.IsZero() {
-		details.Dates = wit.Some(types.DateSignal{Published: moment(of.Published), Modified: moment(of.Modified)})
+		details.Dates = wit.Some(types.DateSignal{Published: optionalInstant(of.Published), Modified: optionalInstant(of.Modified)})
 	}
 	for _, one := range of.Attributes {
 		details.Attributes = append(details.Attributes, types.NamedValue{Name: one.Name, Value: one.Value})
 	}
-	made.Details = wit.Some(details)
-	return made
+	result.Details = wit.Some(details)
+	return result
 }

@@ -18,14 +18,14 @@ func writeLog(level uint8, line string) { opilio_plugin_log.Write(level, line) }
 func addToCounter(name string, n uint64) { opilio_plugin_counters.Count(name, n) }
 
 func find(table, key string) (Row, bool) {
-	row, is := opilio_plugin_tables.Find(table, key).Get()
-	return Row{Key: row.Key, Value: row.Value}, is
+	row, ok := opilio_plugin_tables.Find(table, key).Get()
+	return Row{Key: row.Key, Value: row.Value}, ok
 }
 
 func instant(at uint64) time.Time { return time.UnixMilli(int64(at)).UTC() }
 
 func duration(of uint64) time.Duration {
-	// Durations longer than Go's longest become that.
+	// Durations that Go cannot express become its longest one.
 	if of > uint64(1<<63-1)/uint64(time.Millisecond) {
 		return 1<<63 - 1
 	}
@@ -33,7 +33,7 @@ func duration(of uint64) time.Duration {
 }
 
 func size(of wit.Option[uint64]) int64 {
-	if size, is := of.Get(); is {
+	if size, ok := of.Get(); ok {
 		return int64(size)
 	}
 	return -1
@@ -44,24 +44,24 @@ func orEmpty(of wit.Option[string]) string {
 	return text
 }
 
-func orZero(of wit.Option[uint64]) time.Time {
-	if at, is := of.Get(); is {
+func timeOrZero(of wit.Option[uint64]) time.Time {
+	if at, ok := of.Get(); ok {
 		return instant(at)
 	}
 	return time.Time{}
 }
 
 func kept(of wit.Option[types.KeptValue]) (Kept, bool) {
-	value, is := of.Get()
-	return Kept{Version: value.Version, Value: value.Value}, is
+	value, ok := of.Get()
+	return Kept{Version: value.Version, Value: value.Value}, ok
 }
 
 func named(of []types.NamedValue) []NamedValue {
-	made := make([]NamedValue, 0, len(of))
+	result := make([]NamedValue, 0, len(of))
 	for _, one := range of {
-		made = append(made, NamedValue{one.Name, one.Value})
+		result = append(result, NamedValue{one.Name, one.Value})
 	}
-	return made
+	return result
 }
 
 type hostDocument struct{ *documents.Document }
@@ -71,11 +71,11 @@ func (d hostDocument) URI() string { return d.Uri() }
 func (d hostDocument) Status() int { return int(d.Document.Status()) }
 
 func (d hostDocument) Headers() []Header {
-	var made []Header
+	var result []Header
 	for _, one := range d.Document.Headers() {
-		made = append(made, Header{one.Name, one.Value})
+		result = append(result, Header{one.Name, one.Value})
 	}
-	return made
+	return result
 }
 
 func (d hostDocument) Charset() string { return orEmpty(d.Document.Charset()) }
@@ -104,11 +104,11 @@ func (p hostPage) URI() string { return p.Uri() }
 func (p hostPage) Count(selector string) (uint64, bool) { return p.Page.Count(selector).Get() }
 
 func (p hostPage) Results() []ActionResult {
-	var made []ActionResult
+	var result []ActionResult
 	for _, one := range p.Page.Results() {
-		made = append(made, actionResult(one))
+		result = append(result, actionResult(one))
 	}
-	return made
+	return result
 }
 
 func (p hostPage) TimeUsed() time.Duration { return duration(p.Page.TimeUsed()) }
@@ -116,22 +116,22 @@ func (p hostPage) TimeUsed() time.Duration { return duration(p.Page.TimeUsed()) 
 func (p hostPage) TimeLeft() time.Duration { return duration(p.Page.TimeLeft()) }
 
 func actionResult(of documents.ActionResult) ActionResult {
-	made := ActionResult{Kind: ResultKind(of.Tag())}
-	switch made.Kind {
+	result := ActionResult{Kind: ResultKind(of.Tag())}
+	switch result.Kind {
 	case ResultClicked:
-		made.Clicked = of.Clicked()
+		result.Clicked = of.Clicked()
 	case ResultValue:
-		made.Text = of.Value()
+		result.Text = of.Value()
 	case ResultInvalid:
-		made.Text = of.Invalid()
+		result.Text = of.Invalid()
 	case ResultException:
-		made.Text = of.Exception()
+		result.Text = of.Exception()
 	case ResultRefused:
-		made.Text = of.Refused()
+		result.Text = of.Refused()
 	case OtherResult:
-		made.Text = of.Other()
+		result.Text = of.Other()
 	}
-	return made
+	return result
 }
 
 type hostVisit struct{ *documents.Visit }
@@ -147,36 +147,36 @@ func (v hostVisit) State() State { return State(v.Visit.State()) }
 func (v hostVisit) Size() int64 { return size(v.Visit.Size()) }
 
 func (v hostVisit) LastWait() (time.Duration, bool) {
-	wait, is := v.Visit.LastWait().Get()
-	return duration(wait), is
+	wait, ok := v.Visit.LastWait().Get()
+	return duration(wait), ok
 }
 
 func (v hostVisit) Overdue() time.Duration { return duration(v.Visit.Overdue()) }
 
 func (v hostVisit) History() []PastVisit {
-	var made []PastVisit
+	var result []PastVisit
 	for _, one := range v.Visit.History() {
-		made = append(made, PastVisit{instant(one.At), int(one.Status), State(one.State), size(one.Size)})
+		result = append(result, PastVisit{instant(one.At), int(one.Status), State(one.State), size(one.Size)})
 	}
-	return made
+	return result
 }
 
 func (v hostVisit) Validator(name string) (string, bool) { return v.Visit.Validator(name).Get() }
 
 func (v hostVisit) Signals() []Signal {
-	var made []Signal
+	var result []Signal
 	for _, one := range v.Visit.Signals() {
-		made = append(made, Signal{instant(one.At), one.Source, orZero(one.Modified)})
+		result = append(result, Signal{instant(one.At), one.Source, timeOrZero(one.Modified)})
 	}
-	return made
+	return result
 }
 
 func (v hostVisit) Neighbourhood() []Neighbourhood {
-	var made []Neighbourhood
+	var result []Neighbourhood
 	for _, one := range v.Visit.Neighbourhood() {
-		made = append(made, Neighbourhood{one.Shares, one.Documents, one.Visits, one.Changes, duration(one.Observed)})
+		result = append(result, Neighbourhood{one.Shares, one.Documents, one.Visits, one.Changes, duration(one.Observed)})
 	}
-	return made
+	return result
 }
 
 func (v hostVisit) Measure(name string) (float64, bool) { return v.Visit.Measure(name).Get() }
@@ -187,7 +187,7 @@ func (v hostVisit) Attribute(name string) (Kept, bool) { return kept(v.Visit.Att
 
 func (v hostVisit) SiteValue(name string) (Kept, bool) { return kept(v.Visit.SiteValue(name)) }
 
-// A candidate that the host returned as a whole.
+// wholeCandidate is a candidate that the host returned with all its fields.
 type wholeCandidate struct{ of types.Candidate }
 
 func (c wholeCandidate) URI() string              { return c.of.Uri }
@@ -203,19 +203,19 @@ func (c wholeCandidate) Attributes() []NamedValue { return named(c.of.Attributes
 
 // IsInTable looks up the URI or the SURT form, depending on the kind of the table.
 func (c wholeCandidate) IsInTable(table string) bool {
-	kind, is := opilio_plugin_tables.KindOf(table).Get()
-	if !is {
+	kind, ok := opilio_plugin_tables.KindOf(table).Get()
+	if !ok {
 		return false
 	}
 	key := c.URI()
 	if kind.Tag() == opilio_plugin_tables.Kind_SurtPrefixes {
 		key = c.SURT()
 	}
-	_, is = find(table, key)
-	return is
+	_, ok = find(table, key)
+	return ok
 }
 
-// The candidates of one call. The host returns a column as a whole when a plugin first reads one of its values.
+// columns are the candidates of one call. When the plugin first reads a field, the host returns the whole column.
 type columns struct {
 	host   *documents.Candidates
 	texts  [8][]string
@@ -223,6 +223,7 @@ type columns struct {
 	tables map[string][]bool
 }
 
+// columnCandidate is one candidate in columns.
 type columnCandidate struct {
 	of *columns
 	at int
@@ -230,11 +231,11 @@ type columnCandidate struct {
 
 func candidates(host *documents.Candidates) []columnCandidate {
 	of := &columns{host: host}
-	made := make([]columnCandidate, host.Length())
-	for n := range made {
-		made[n] = columnCandidate{of, n}
+	result := make([]columnCandidate, host.Length())
+	for n := range result {
+		result[n] = columnCandidate{of, n}
 	}
-	return made
+	return result
 }
 
 func (c columnCandidate) text(column int, get func() string) string {

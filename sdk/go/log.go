@@ -2,7 +2,7 @@ package opilio
 
 import "fmt"
 
-// Debug writes a line to the plugin's log. Debug, Info, Warn and Error format it as fmt.Sprintf does.
+// Debug writes a line of level debug to the plugin's log. Debug, Info, Warn and Error format the line like fmt.Sprintf.
 func Debug(format string, values ...any) { writeLog(0, fmt.Sprintf(format, values...)) }
 
 // Info writes a line of level info.

@@ -28,36 +28,37 @@ type TestTable struct {
 // TestTables are the tables of Find in a test. A component uses the host's tables instead.
 var TestTables map[string]TestTable
 
-// Find returns the row with the longest prefix of the key, or the last row with the key itself.
+// Find returns the row with the longest prefix of the key in a table of SURT prefixes, and the last row with the same key
+// in other tables.
 func (t TestTable) Find(key string) (Row, bool) {
-	var found Row
-	is := false
+	var best Row
+	ok := false
 	for _, row := range t.Rows {
-		fits := row.Key == key
+		matches := row.Key == key
 		if t.Kind == "surt-prefixes" {
-			fits = strings.HasPrefix(key, row.Key) && len(row.Key) >= len(found.Key)
+			matches = strings.HasPrefix(key, row.Key) && len(row.Key) >= len(best.Key)
 		}
-		if fits {
-			found, is = row, true
+		if matches {
+			best, ok = row, true
 		}
 	}
-	return found, is
+	return best, ok
 }
 
 // TestPlugin is an exported plugin for tests.
 type TestPlugin struct {
 	About
-	// Configure returns the configured plugin: the *P of its Export.
+	// Configure returns the configured plugin (the *P of Export), or the faults in the settings.
 	Configure func(settings string) (any, []Fault)
 }
 
 // TestPlugins returns the plugins that this program exports.
 func TestPlugins() []TestPlugin {
-	made := make([]TestPlugin, 0, len(exported))
+	plugins := make([]TestPlugin, 0, len(exported))
 	for _, one := range exported {
-		made = append(made, TestPlugin{one.about, one.configure})
+		plugins = append(plugins, TestPlugin{one.about, one.configure})
 	}
-	return made
+	return plugins
 }
 
 // Verdict returns the parts of a ruling: the contract's word, the time until a retry, and the reason.

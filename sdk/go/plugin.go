@@ -2,7 +2,10 @@
 // call of Export. README.md has a complete example.
 package opilio
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // About describes a plugin.
 type About struct {
@@ -23,15 +26,15 @@ type About struct {
 type Keep struct {
 	Name     string
 	WithSite bool
-	// Version of the value's format. The host returns it with the value.
+	// Version is the version of the value's format. The host returns it with the value.
 	Version uint32
 }
 
 // Fault is one error in the settings.
 type Fault struct {
-	// Pointer is a JSON Pointer such as "/names/0"; empty for the whole.
+	// Pointer is a JSON Pointer to the setting, such as "/names/0". Empty: the settings as a whole.
 	Pointer string
-	// Problem is a lower-case fragment without a full stop.
+	// Problem describes the error: a lower-case phrase without a full stop.
 	Problem string
 }
 
@@ -50,13 +53,14 @@ type DocumentFilter interface {
 	JudgeDocument(Stage, Document, Visit) Ruling
 }
 
-// A DigestStripper returns the spans that do not count as content. An error makes the content state unknown. TooLarge is
-// the error for documents that are too large.
+// A DigestStripper returns the spans that do not count as content. If it returns an error, the host compares the payload
+// digest: the same bytes are unchanged, other bytes count as changed. TooLarge is the error for documents that are too large.
 type DigestStripper interface {
 	Strip(Document) ([]Span, error)
 }
 
-// A ChangeEvaluator decides whether a document has changed. Last is nil at the first visit.
+// A ChangeEvaluator decides whether a document has changed. The argument last is the Fingerprint of the last archived version.
+// It is nil at the first visit, and if another plugin or other settings made it.
 type ChangeEvaluator interface {
 	Compare(document Document, visit Visit, last []byte) Comparison
 }
@@ -77,25 +81,27 @@ type QueuePrecedence interface {
 	RankQueue(Queue) uint8
 }
 
-// An Observer receives finished URIs. Memory is that of its last Observation.
+// An Observer receives finished URIs. The argument memory is the Memory of its last Observation; empty at the first call.
 type Observer interface {
 	Observe(memory []byte, events []Finished) Observation
 }
 
-// A Reporter is an observer that writes reports.
+// A Reporter is an observer that writes reports. The argument memory is the Memory of its last Observation.
 type Reporter interface {
 	Report(memory []byte, now time.Time) []Report
 }
 
-// A PageBehavior operates pages in a browser. Memory is that of its last StepPlan on the page; empty at the first step.
+// A PageBehavior operates pages in a browser. The argument memory is the Memory of its last StepPlan on the page; empty at
+// the first step.
 type PageBehavior interface {
 	Step(page Page, visit Visit, memory []byte) StepPlan
 }
 
-// Export adds a plugin to the component: its description, the defaults of its settings, and a function that makes the
-// configured plugin. The methods of *P determine its kinds. Call Export in init, once for each plugin.
-func Export[S, P any](about About, defaults S, become func(S) (*P, []Fault)) {
-	exported = append(exported, newEntry(about, defaults, become))
+// Export adds a plugin to the component: its description, the defaults of its settings, and a function that returns the
+// configured plugin, or the faults in the settings. The methods of *P determine its kinds. Call Export in init, once for each
+// plugin.
+func Export[S, P any](about About, defaults S, newPlugin func(S) (*P, []Fault)) {
+	exported = append(exported, newEntry(about, defaults, newPlugin))
 }
 
 type kind uint8
@@ -112,7 +118,7 @@ const (
 	pageBehavior
 )
 
-// An exported plugin.
+// entry is an exported plugin.
 type entry struct {
 	about     About
 	kinds     []kind
@@ -122,17 +128,17 @@ type entry struct {
 
 var exported []entry
 
-func newEntry[S, P any](about About, defaults S, become func(S) (*P, []Fault)) entry {
+func newEntry[S, P any](about About, defaults S, newPlugin func(S) (*P, []Fault)) entry {
 	return entry{
 		about:  about,
 		kinds:  kindsOf((*P)(nil)),
 		schema: schemaOf(defaults),
 		configure: func(text string) (any, []Fault) {
-			settings, faults := read(text, defaults)
+			settings, faults := readSettings(text, defaults)
 			if len(faults) > 0 {
 				return nil, faults
 			}
-			plugin, faults := become(settings)
+			plugin, faults := newPlugin(settings)
 			return plugin, faults
 		},
 	}
@@ -140,12 +146,9 @@ func newEntry[S, P any](about About, defaults S, become func(S) (*P, []Fault)) e
 
 func kindsOf(plugin any) []kind {
 	var kinds []kind
-	is := func(of kind, yes ...bool) {
-		for _, one := range yes {
-			if one {
-				kinds = append(kinds, of)
-				return
-			}
+	addIfAny := func(kind kind, methods ...bool) {
+		if slices.Contains(methods, true) {
+			kinds = append(kinds, kind)
 		}
 	}
 	_, extracts := plugin.(Extractor)
@@ -158,13 +161,13 @@ func kindsOf(plugin any) []kind {
 	_, ranksQueues := plugin.(QueuePrecedence)
 	_, observes := plugin.(Observer)
 	_, operatesPages := plugin.(PageBehavior)
-	is(extractor, extracts)
-	is(filter, judgesCandidates, judgesDocuments)
-	is(digestStripper, strips)
-	is(changeEvaluator, compares)
-	is(waitEvaluator, evaluates)
-	is(precedence, ranksCandidates, ranksQueues)
-	is(observer, observes)
-	is(pageBehavior, operatesPages)
+	addIfAny(extractor, extracts)
+	addIfAny(filter, judgesCandidates, judgesDocuments)
+	addIfAny(digestStripper, strips)
+	addIfAny(changeEvaluator, compares)
+	addIfAny(waitEvaluator, evaluates)
+	addIfAny(precedence, ranksCandidates, ranksQueues)
+	addIfAny(observer, observes)
+	addIfAny(pageBehavior, operatesPages)
 	return kinds
 }

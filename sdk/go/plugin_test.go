@@ -23,24 +23,24 @@ func (*testPlugin) Extract(Document) Extraction { return Extraction{} }
 
 func (*testPlugin) JudgeDocument(Stage, Document, Visit) Ruling { return Pass() }
 
-func entryOfTest() entry {
+func testEntry() entry {
 	return newEntry(About{Name: "test"}, testSettings{Names: []string{"a"}, Max: 3, Share: 0.5}, func(s testSettings) (*testPlugin, []Fault) {
 		if s.Max == 0 {
-			return nil, []Fault{{"/max", "is nought"}}
+			return nil, []Fault{{"/max", "is 0"}}
 		}
 		return &testPlugin{}, nil
 	})
 }
 
-func TestAPluginIsOfTheKindsWhoseMethodsItHas(t *testing.T) {
-	if got := entryOfTest().kinds; !reflect.DeepEqual(got, []kind{extractor, filter}) {
+func TestMethodsDetermineKinds(t *testing.T) {
+	if got := testEntry().kinds; !reflect.DeepEqual(got, []kind{extractor, filter}) {
 		t.Fatal(got)
 	}
 }
 
-func TestTheSchemaSaysTypesDefaultsAndDocs(t *testing.T) {
+func TestSchemaHasTypesDefaultsAndDescriptions(t *testing.T) {
 	var got map[string]any
-	if err := json.Unmarshal([]byte(entryOfTest().schema), &got); err != nil {
+	if err := json.Unmarshal([]byte(testEntry().schema), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
@@ -66,28 +66,28 @@ func TestTheSchemaSaysTypesDefaultsAndDocs(t *testing.T) {
 	}
 }
 
-func TestSettingsThatDoNotFitAreFaultsWithTheirPlace(t *testing.T) {
+func TestInvalidSettingsAreFaultsWithPointers(t *testing.T) {
 	check := func(settings string, want ...Fault) {
 		t.Helper()
-		if _, got := entryOfTest().configure(settings); !reflect.DeepEqual(got, want) {
+		if _, got := testEntry().configure(settings); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, want %v", settings, got, want)
 		}
 	}
 	check(`{}`)
 	check(`{"max": 1, "names": []}`)
-	check(`{"max": 0}`, Fault{"/max", "is nought"})
+	check(`{"max": 0}`, Fault{"/max", "is 0"})
 	check(`{"max": "many"}`, Fault{"/max", "is a string; it must be a uint32"})
 	check(`{"inner": {"deep": 1}}`, Fault{"/inner/deep", "is a number; it must be a bool"})
 	check(`{"maximum": 1}`, Fault{"", `unknown field "maximum"`})
 }
 
-func TestSettingsStandInThePlaceOfDefaultsAndLeaveThemAlone(t *testing.T) {
+func TestSettingsReplaceListsAndMapsAndKeepTheDefaultsUnchanged(t *testing.T) {
 	defaults := testSettings{Names: []string{"a", "b"}, Sites: map[string]int{"a": 1}}
-	got, faults := read(`{"names": ["c"], "sites": {"c": 3}, "inner": {"deep": true}}`, defaults)
+	got, faults := readSettings(`{"names": ["c"], "sites": {"c": 3}, "inner": {"deep": true}}`, defaults)
 	if want := (testSettings{Names: []string{"c"}, Sites: map[string]int{"c": 3}, Inner: got.Inner}); faults != nil || !got.Inner.Deep || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v; want %v", got, faults, want)
 	}
 	if want := (testSettings{Names: []string{"a", "b"}, Sites: map[string]int{"a": 1}}); !reflect.DeepEqual(defaults, want) {
-		t.Errorf("the defaults have become %v", defaults)
+		t.Errorf("the defaults changed to %v", defaults)
 	}
 }

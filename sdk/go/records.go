@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// NamedValue is a value under a name.
+// NamedValue is a value with a name.
 type NamedValue struct{ Name, Value string }
 
 // Header is one header field, as received.
 type Header struct{ Name, Value string }
 
-// Kept is a kept value, and the version of its format.
+// Kept is a value that a plugin kept at an earlier visit, with the version of its format (Keep.Version at that time).
 type Kept struct {
 	Version uint32
 	Value   string
 }
 
-// Span is Length bytes from Offset on.
+// Span is a range of bytes.
 type Span struct{ Offset, Length uint64 }
 
-// Hop is how a URI was found.
+// Hop is the type of a link: one letter of the hop path.
 type Hop uint8
 
 const (
@@ -32,11 +32,12 @@ const (
 	SpeculativeHop
 	// RedirectHop is the target of a redirect (R).
 	RedirectHop
-	// PrerequisiteHop must be fetched before another URI (P).
+	// PrerequisiteHop is for URIs that the host fetches before others, such as robots.txt (P). Links of plugins with this hop
+	// count as speculative.
 	PrerequisiteHop
 	// InferredHop follows from a convention, such as /favicon.ico (I).
 	InferredHop
-	// ManifestHop is in a list made for crawlers, such as a sitemap (M).
+	// ManifestHop is an entry of a list for crawlers, such as a sitemap (M).
 	ManifestHop
 	// SubmitHop is the request that submitting a form sends (S).
 	SubmitHop
@@ -46,18 +47,18 @@ const (
 type Link struct {
 	URI string
 	Hop Hop
-	// Context is its place in the document, such as "a/@href".
+	// Context is the position of the link in the document, such as "a/@href".
 	Context string
-	// Base is the URI to resolve it against. Empty: the document's base.
+	// Base is the URI that the link resolves against. Empty: the document's base.
 	Base string
-	// Submission is the form of a SubmitHop.
+	// Submission is the submitted form, for a SubmitHop.
 	Submission *Submission
-	// Published and Modified are the dates that the page gives for the target. Zero: none.
+	// Published and Modified are the dates that the document states for the target. Zero: unknown.
 	Published, Modified time.Time
 	Attributes          []NamedValue
 }
 
-// Submission is a submitted form.
+// Submission is a submitted form. Method is "GET" or "POST".
 type Submission struct {
 	Method, ContentType string
 	Body                []byte
@@ -73,9 +74,9 @@ type Fragment struct {
 	TextAt *Span
 	// BytesAt is a span of the document's bytes.
 	BytesAt *Span
-	// Context is its place in the document, such as "script".
+	// Context is the position of the fragment in the document, such as "script".
 	Context string
-	// Base of its links. Empty: the document's base.
+	// Base is the URI that its links resolve against. Empty: the document's base.
 	Base string
 }
 
@@ -85,9 +86,9 @@ type Extraction struct {
 	Fragments []Fragment
 	// Base is the base URI that the document declares.
 	Base string
-	// Finished skips the extractors of last resort.
+	// Finished skips the extractors that the profile lists as last resort.
 	Finished bool
-	// Problem describes content that could not be read, for the log.
+	// Problem describes content that could not be read, for the log. The host still uses the other results.
 	Problem string
 }
 
@@ -95,15 +96,23 @@ type Extraction struct {
 type Stage uint8
 
 const (
+	// ScopeStage asks whether a found URI belongs to the crawl.
 	ScopeStage Stage = iota
+	// PreFetchStage asks whether the URI may be fetched now.
 	PreFetchStage
+	// MidFetchStage asks whether the body is fetched, after the headers have arrived.
 	MidFetchStage
+	// PostFetchStage asks whether the fetch was a success.
 	PostFetchStage
+	// ExtractStage asks whether links are extracted from the document.
 	ExtractStage
+	// RenderStage asks whether a browser renders the page.
 	RenderStage
+	// ArchiveStage asks whether the document is archived.
 	ArchiveStage
+	// PluginStage asks whether the plugin that this filter guards is called.
 	PluginStage
-	// OtherStage is a stage of a later contract.
+	// OtherStage is a stage of a later version of the contract. Return Pass().
 	OtherStage
 )
 
@@ -124,22 +133,22 @@ type Ruling struct {
 	reason  string
 }
 
-// Accept makes a ruling that accepts. Reasons are for people and may be empty.
+// Accept returns a ruling that accepts. The reason is for operators; it may be empty.
 func Accept(reason string) Ruling { return Ruling{accept, 0, reason} }
 
-// Reject makes a ruling that rejects.
+// Reject returns a ruling that rejects.
 func Reject(reason string) Ruling { return Ruling{reject, 0, reason} }
 
-// Pass makes a ruling without an opinion.
+// Pass returns a ruling without an opinion: the rulings of earlier filters stand.
 func Pass() Ruling { return Ruling{pass, 0, ""} }
 
-// Unchanged makes a ruling for mid-fetch: the headers show that nothing has changed.
+// Unchanged returns a ruling for MidFetchStage: the headers show that nothing has changed.
 func Unchanged(reason string) Ruling { return Ruling{unchanged, 0, reason} }
 
-// Retry makes a ruling for post-fetch: the URI is fetched again after this time.
+// Retry returns a ruling for PostFetchStage: the URI is fetched again after this time.
 func Retry(after time.Duration, reason string) Ruling { return Ruling{retry, after, reason} }
 
-// TooLarge is the error of a digest stripper for a document larger than this many bytes.
+// TooLarge is the error of a digest stripper for a document with more bytes than this limit.
 type TooLarge uint64
 
 func (size TooLarge) Error() string { return fmt.Sprintf("larger than %d bytes", uint64(size)) }
@@ -159,25 +168,31 @@ const (
 // Comparison is a change evaluator's answer.
 type Comparison struct {
 	Difference Difference
-	// Fingerprint is passed to the next Compare as `last`. Nil: none.
+	// Fingerprint is passed to Compare at the next visit as `last`, if the host archives this version. Nil: none.
 	Fingerprint []byte
 	Reason      string
 }
 
 // Wait is a wait evaluator's answer.
 type Wait struct {
+	// NextVisit is the time from now until the next visit.
 	NextVisit time.Duration
-	// AskAgain is an earlier time at which the host asks again, without a visit. Zero: never.
+	// AskAgain is the time from now until the host calls Evaluate again, without a visit. The host cuts it to NextVisit. Zero:
+	// no such call.
 	AskAgain time.Duration
 }
 
-// State is the state of a document's content.
+// State is the state of a document's content, compared with the last archived version.
 type State uint8
 
 const (
+	// NewState is the state at the first visit.
 	NewState State = iota
+	// ChangedState means that the content differs.
 	ChangedState
+	// UnchangedState means that the content is the same.
 	UnchangedState
+	// UnknownState means that there was no comparison.
 	UnknownState
 )
 
@@ -190,19 +205,23 @@ type PastVisit struct {
 	Size int64
 }
 
-// Signal is a hint from elsewhere that a document has changed.
+// Signal is news about a document from another source than a visit to it.
 type Signal struct {
-	At     time.Time
+	At time.Time
+	// Source is "feed", "sitemap" or a name of a later version of the contract.
 	Source string
-	// Modified is the claimed date of change. Zero: none.
+	// Modified is the date of change in the source. Zero: unknown.
 	Modified time.Time
 }
 
-// Neighbourhood has figures of documents that share something with this one.
+// Neighbourhood has sums about the documents that share a property with this one.
 type Neighbourhood struct {
-	Shares                     string
+	// Shares is the property: "host", "path-prefix", "media-type" or a name of a later version of the contract.
+	Shares string
+	// Changes is the number of visits that found a change.
 	Documents, Visits, Changes uint64
-	Observed                   time.Duration
+	// Observed is the sum of the intervals between those visits.
+	Observed time.Duration
 }
 
 // Finished is a URI whose visit succeeded, or failed for good.
@@ -213,6 +232,7 @@ type Finished struct {
 	MediaType string
 	// Size is negative if no body was fetched.
 	Size int64
+	// Took is the duration of the exchange. Zero: there was no exchange.
 	Took time.Duration
 	State
 	HopPath, Via, Source, Queue, Digest string
@@ -230,5 +250,5 @@ type Observation struct {
 	Lines  []Line
 }
 
-// Report is a file that replaces the observer's previous file of that name.
+// Report is a whole file. It replaces the observer's previous file of this name.
 type Report struct{ File, Content string }

@@ -13,12 +13,12 @@ import (
 //
 //	Word string `json:"word" doc:"The word to look for." opilio:"overridable"`
 //
-// The tag `opilio` has overridable, expert, table (for names of tables), and level=info, level=warning or level=error,
-// joined by commas. The values of the struct are the defaults in the schema.
+// The tag `opilio` is a list of words, joined by commas: overridable, expert, table (the value is the name of a table), and
+// level=info, level=warning or level=error. The values of the struct are the defaults in the schema.
 func schemaOf(defaults any) string {
 	text, err := json.Marshal(schema(reflect.ValueOf(defaults)))
 	if err != nil {
-		panic(fmt.Sprintf("the defaults of the settings are no JSON: %v", err))
+		panic(fmt.Sprintf("cannot write the defaults of the settings as JSON: %v", err))
 	}
 	return string(text)
 }
@@ -31,7 +31,7 @@ func schema(value reflect.Value) object {
 		properties := object{}
 		for n := range value.NumField() {
 			field := value.Type().Field(n)
-			if name := nameOf(field); name != "" {
+			if name := jsonName(field); name != "" {
 				properties[name] = property(field, value.Field(n))
 			}
 		}
@@ -51,12 +51,12 @@ func schema(value reflect.Value) object {
 	case reflect.Map:
 		return object{"type": "object", "additionalProperties": schema(reflect.New(value.Type().Elem()).Elem())}
 	default:
-		panic(fmt.Sprintf("settings hold a %s, for which there is no schema", value.Type()))
+		panic(fmt.Sprintf("settings cannot have values of type %s: the SDK has no schema for it", value.Type()))
 	}
 }
 
-// nameOf returns the name of a field in JSON, or an empty text for fields that are not in JSON.
-func nameOf(field reflect.StructField) string {
+// jsonName returns the name of a field in JSON. It is empty for fields that are not in JSON.
+func jsonName(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 	switch {
 	case !field.IsExported() || name == "-":
@@ -68,53 +68,53 @@ func nameOf(field reflect.StructField) string {
 }
 
 func property(field reflect.StructField, value reflect.Value) object {
-	made := schema(value)
+	result := schema(value)
 	if value.Kind() == reflect.Slice && value.IsNil() {
-		made["default"] = []any{}
+		result["default"] = []any{}
 	} else if value.Kind() == reflect.Map && value.IsNil() {
-		made["default"] = object{}
+		result["default"] = object{}
 	} else {
-		made["default"] = value.Interface()
+		result["default"] = value.Interface()
 	}
 	if doc := field.Tag.Get("doc"); doc != "" {
-		made["description"] = doc
+		result["description"] = doc
 	}
 	for _, word := range strings.Split(field.Tag.Get("opilio"), ",") {
 		name, level, _ := strings.Cut(word, "=")
 		switch name {
 		case "":
 		case "level":
-			made["x-opilio-level"] = level
+			result["x-opilio-level"] = level
 		case "overridable", "expert", "table":
-			made["x-opilio-"+name] = true
+			result["x-opilio-"+name] = true
 		default:
-			panic(fmt.Sprintf("the tag of %s holds %q; it may hold overridable, expert, table, level=…", field.Name, word))
+			panic(fmt.Sprintf("unknown word %q in the tag `opilio` of %s; write overridable, expert, table or level=…", word, field.Name))
 		}
 	}
-	return made
+	return result
 }
 
-// read returns the given settings, with defaults for those that are missing.
-func read[S any](text string, defaults S) (S, []Fault) {
+// readSettings returns the settings of a JSON text, with defaults for those that are missing.
+func readSettings[S any](text string, defaults S) (S, []Fault) {
 	settings := defaults
-	forget(reflect.ValueOf(&settings).Elem(), []byte(text))
+	clearGiven(reflect.ValueOf(&settings).Elem(), []byte(text))
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&settings)
 	if err == nil {
 		return settings, nil
 	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		problem := fmt.Sprintf("is a %s; it must be a %s", wrong.Value, wrong.Type)
-		return settings, []Fault{{"/" + strings.ReplaceAll(wrong.Field, ".", "/"), problem}}
+	var typeError *json.UnmarshalTypeError
+	if errors.As(err, &typeError) {
+		problem := fmt.Sprintf("is a %s; it must be a %s", typeError.Value, typeError.Type)
+		return settings, []Fault{{"/" + strings.ReplaceAll(typeError.Field, ".", "/"), problem}}
 	}
 	return settings, []Fault{{"", strings.TrimPrefix(err.Error(), "json: ")}}
 }
 
-// forget clears the defaults of given lists and maps. The decoder would otherwise write into the list that all plugins
-// share, and add to the map.
-func forget(settings reflect.Value, text []byte) {
+// clearGiven removes the defaults of lists and maps that the JSON text has. Otherwise the decoder would overwrite the elements
+// of the default list, which later calls use too, and add to the default map.
+func clearGiven(settings reflect.Value, text []byte) {
 	if settings.Kind() != reflect.Struct {
 		return
 	}
@@ -124,13 +124,13 @@ func forget(settings reflect.Value, text []byte) {
 	}
 	for n := range settings.NumField() {
 		field := settings.Field(n)
-		part, is := given[nameOf(settings.Type().Field(n))]
-		if !is {
+		value, ok := given[jsonName(settings.Type().Field(n))]
+		if !ok {
 			continue
 		}
 		if kind := field.Kind(); kind == reflect.Slice || kind == reflect.Map {
 			field.SetZero()
 		}
-		forget(field, part)
+		clearGiven(field, value)
 	}
 }

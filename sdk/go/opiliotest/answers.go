@@ -7,18 +7,18 @@ import (
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// An object of JSON. Answers use the contract's names, like cases.
+// object is a JSON object. Answers use the names of the contract, as cases do.
 type object = map[string]any
 
 func list[T any](from []T, as func(T) any) []any {
-	made := make([]any, 0, len(from))
+	result := make([]any, 0, len(from))
 	for _, one := range from {
-		made = append(made, as(one))
+		result = append(result, as(one))
 	}
-	return made
+	return result
 }
 
-// numbers returns bytes as a list of numbers. Go would write them as base64.
+// numbers returns bytes as a list of numbers. encoding/json would write them as base64.
 func numbers(from []byte) any {
 	if from == nil {
 		return nil
@@ -54,7 +54,7 @@ func linkJSON(of opilio.Link) any {
 	return object{"uri": of.URI, "hop": hops[of.Hop], "context": of.Context, "base": of.Base, "details": details}
 }
 
-// The order is that of content in exports_wasip1.go.
+// fragmentJSON chooses the content in the same order as content in exports_wasip1.go.
 func fragmentJSON(of opilio.Fragment) any {
 	content := object{"text": of.Text}
 	switch {

@@ -15,7 +15,7 @@ import (
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// A case of a file. docs/PLUGINS.md has the format.
+// goldenCase is one case of a file. docs/PLUGINS.md describes the format.
 type goldenCase struct {
 	ID       string                      `json:"id"`
 	Plugin   string                      `json:"plugin"`
@@ -26,7 +26,7 @@ type goldenCase struct {
 	Note     string                      `json:"note"`
 }
 
-// The arguments of all calls.
+// arguments has the arguments of all calls. A case has those of its own call.
 type arguments struct {
 	Documents  []documentFacts  `json:"documents"`
 	Document   *documentFacts   `json:"document"`
@@ -34,8 +34,8 @@ type arguments struct {
 	Stage      string           `json:"stage"`
 	Candidates []candidateFacts `json:"candidates"`
 	Queue      queueFacts       `json:"queue"`
-	Last       octets           `json:"last"`
-	Memory     octets           `json:"memory"`
+	Last       byteList         `json:"last"`
+	Memory     byteList         `json:"memory"`
 	Events     []eventFacts     `json:"events"`
 	Page       pageFacts        `json:"page"`
 	Now        uint64           `json:"now"`
@@ -49,21 +49,21 @@ func CheckCases(t *testing.T, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := map[string]bool{}
+	tested := map[string]bool{}
 	for _, one := range cases {
-		tried[one.Plugin] = true
+		tested[one.Plugin] = true
 		t.Run(one.ID, func(t *testing.T) {
-			answer, err := one.ask(folder)
+			answer, err := one.run(folder)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if problem := differs(one.Expected, answer); problem != nil {
+			if problem := checkAnswer(one.Expected, answer); problem != nil {
 				t.Fatal(problem)
 			}
 		})
 	}
 	for _, one := range opilio.TestPlugins() {
-		if !tried[one.Name] {
+		if !tested[one.Name] {
 			t.Errorf("%s has no case in %s", one.Name, folder)
 		}
 	}
@@ -86,7 +86,7 @@ func readCases(folder string) ([]goldenCase, error) {
 			return nil, err
 		}
 		var some []goldenCase
-		if err := strictly(text, &some); err != nil {
+		if err := decodeStrictly(text, &some); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for _, one := range some {
@@ -100,15 +100,15 @@ func readCases(folder string) ([]goldenCase, error) {
 	return all, nil
 }
 
-// strictly refuses unknown names. A misspelt name would otherwise count as left out.
-func strictly(text []byte, into any) error {
+// decodeStrictly returns an error for unknown names. Otherwise a misspelt name would count as left out.
+func decodeStrictly(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	return decoder.Decode(into)
 }
 
-// ask returns the plugin's answer as JSON.
-func (c goldenCase) ask(folder string) (any, error) {
+// run calls the plugin and returns its answer as JSON.
+func (c goldenCase) run(folder string) (any, error) {
 	var call string
 	var given arguments
 	if len(c.Call) != 1 {
@@ -116,7 +116,7 @@ func (c goldenCase) ask(folder string) (any, error) {
 	}
 	for name, text := range c.Call {
 		call = name
-		if err := strictly(text, &given); err != nil {
+		if err := decodeStrictly(text, &given); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -125,7 +125,7 @@ func (c goldenCase) ask(folder string) (any, error) {
 			return nil, fmt.Errorf("native tests do not support tables of %s (%s): run this case on the component with opilio plugin test", table.Kind, name)
 		}
 	}
-	plugin, faults, err := c.configured()
+	plugin, faults, err := c.configure()
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +137,11 @@ func (c goldenCase) ask(folder string) (any, error) {
 	}
 	opilio.TestTables = c.Tables
 	defer func() { opilio.TestTables = nil }()
-	return question{call, given, folder}.put(plugin)
+	return pluginCall{call, given, folder}.run(plugin)
 }
 
-func (c goldenCase) configured() (any, []opilio.Fault, error) {
+// configure returns the plugin of the case with its settings, or the faults in them.
+func (c goldenCase) configure() (any, []opilio.Fault, error) {
 	settings := string(c.Settings)
 	if settings == "" {
 		settings = "{}"
@@ -154,33 +155,33 @@ func (c goldenCase) configured() (any, []opilio.Fault, error) {
 	return nil, nil, fmt.Errorf("no plugin with the name %s; was its Export called?", c.Plugin)
 }
 
-// A call with its arguments, and the folder with the files of documents.
-type question struct {
-	call   string
-	given  arguments
-	folder string
+// pluginCall is a call with its arguments, and the folder with the files of documents.
+type pluginCall struct {
+	name      string
+	arguments arguments
+	folder    string
 }
 
-func (q question) put(plugin any) (any, error) {
-	given := q.given
-	wrong := func(wanted string) (any, error) {
-		return nil, fmt.Errorf("call %s: %T does not implement %s", q.call, plugin, wanted)
+func (c pluginCall) run(plugin any) (any, error) {
+	given := c.arguments
+	notImplemented := func(method string) (any, error) {
+		return nil, fmt.Errorf("call %s: %T does not implement %s", c.name, plugin, method)
 	}
 	document := func() (*Document, error) {
 		if given.Document == nil {
 			given.Document = &documentFacts{}
 		}
-		return given.Document.made(q.folder)
+		return given.Document.document(c.folder)
 	}
-	switch q.call {
+	switch c.name {
 	case "extract":
-		plugin, is := plugin.(opilio.Extractor)
-		if !is {
-			return wrong("Extract")
+		plugin, ok := plugin.(opilio.Extractor)
+		if !ok {
+			return notImplemented("Extract")
 		}
 		answer := []any{}
 		for _, facts := range given.Documents {
-			document, err := facts.made(q.folder)
+			document, err := facts.document(c.folder)
 			if err != nil {
 				return nil, err
 			}
@@ -190,28 +191,28 @@ func (q question) put(plugin any) (any, error) {
 	case "judge-candidates":
 		plugin, judges := plugin.(opilio.CandidateFilter)
 		return list(given.Candidates, func(facts candidateFacts) any {
-			// A filter that judges only documents passes, as in a component.
+			// A filter without JudgeCandidate passes, as in a component.
 			if !judges {
 				return rulingJSON(opilio.Pass())
 			}
-			return rulingJSON(plugin.JudgeCandidate(stage(given.Stage), facts.made()))
+			return rulingJSON(plugin.JudgeCandidate(stage(given.Stage), facts.candidate()))
 		}), nil
 	case "judge-document":
 		page, err := document()
 		if err != nil {
 			return nil, err
 		}
-		if plugin, is := plugin.(opilio.DocumentFilter); is {
-			return rulingJSON(plugin.JudgeDocument(stage(given.Stage), page, given.Visit.made())), nil
+		if plugin, ok := plugin.(opilio.DocumentFilter); ok {
+			return rulingJSON(plugin.JudgeDocument(stage(given.Stage), page, given.Visit.visit())), nil
 		}
-		if plugin, is := plugin.(opilio.CandidateFilter); is {
-			return rulingJSON(plugin.JudgeCandidate(stage(given.Stage), given.Visit.Candidate.made())), nil
+		if plugin, ok := plugin.(opilio.CandidateFilter); ok {
+			return rulingJSON(plugin.JudgeCandidate(stage(given.Stage), given.Visit.Candidate.candidate())), nil
 		}
-		return wrong("JudgeDocument")
+		return notImplemented("JudgeDocument")
 	case "strip":
-		plugin, is := plugin.(opilio.DigestStripper)
-		if !is {
-			return wrong("Strip")
+		plugin, ok := plugin.(opilio.DigestStripper)
+		if !ok {
+			return notImplemented("Strip")
 		}
 		page, err := document()
 		if err != nil {
@@ -219,37 +220,37 @@ func (q question) put(plugin any) (any, error) {
 		}
 		return strippedJSON(plugin.Strip(page)), nil
 	case "compare":
-		plugin, is := plugin.(opilio.ChangeEvaluator)
-		if !is {
-			return wrong("Compare")
+		plugin, ok := plugin.(opilio.ChangeEvaluator)
+		if !ok {
+			return notImplemented("Compare")
 		}
 		page, err := document()
 		if err != nil {
 			return nil, err
 		}
-		return comparisonJSON(plugin.Compare(page, given.Visit.made(), given.Last)), nil
+		return comparisonJSON(plugin.Compare(page, given.Visit.visit(), given.Last)), nil
 	case "evaluate":
-		plugin, is := plugin.(opilio.WaitEvaluator)
-		if !is {
-			return wrong("Evaluate")
+		plugin, ok := plugin.(opilio.WaitEvaluator)
+		if !ok {
+			return notImplemented("Evaluate")
 		}
-		wait, answers := plugin.Evaluate(given.Visit.made())
+		wait, answers := plugin.Evaluate(given.Visit.visit())
 		return waitJSON(wait, answers), nil
 	case "rank-candidates":
 		var page opilio.Document
 		if given.Document != nil {
-			made, err := document()
+			decoded, err := document()
 			if err != nil {
 				return nil, err
 			}
-			page = made
+			page = decoded
 		}
 		plugin, ranks := plugin.(opilio.CandidatePrecedence)
 		return list(given.Candidates, func(facts candidateFacts) any {
 			if !ranks {
 				return nil
 			}
-			return rankJSON(plugin.RankCandidate(facts.made(), page))
+			return rankJSON(plugin.RankCandidate(facts.candidate(), page))
 		}), nil
 	case "rank-queue":
 		if plugin, ranks := plugin.(opilio.QueuePrecedence); ranks {
@@ -257,33 +258,33 @@ func (q question) put(plugin any) (any, error) {
 		}
 		return nil, nil
 	case "observe":
-		plugin, is := plugin.(opilio.Observer)
-		if !is {
-			return wrong("Observe")
+		plugin, ok := plugin.(opilio.Observer)
+		if !ok {
+			return notImplemented("Observe")
 		}
 		events := make([]opilio.Finished, 0, len(given.Events))
 		for _, facts := range given.Events {
-			events = append(events, facts.made())
+			events = append(events, facts.event())
 		}
 		return observationJSON(plugin.Observe(given.Memory, events)), nil
 	case "report":
-		plugin, is := plugin.(opilio.Reporter)
-		if !is {
+		plugin, ok := plugin.(opilio.Reporter)
+		if !ok {
 			return []any{}, nil
 		}
 		return list(plugin.Report(given.Memory, instant(given.Now)), reportJSON), nil
 	case "step":
-		plugin, is := plugin.(opilio.PageBehavior)
-		if !is {
-			return wrong("Step")
+		plugin, ok := plugin.(opilio.PageBehavior)
+		if !ok {
+			return notImplemented("Step")
 		}
-		return planJSON(plugin.Step(given.Page.made(), given.Visit.made(), given.Memory)), nil
+		return planJSON(plugin.Step(given.Page.page(), given.Visit.visit(), given.Memory)), nil
 	}
-	return nil, fmt.Errorf("unknown call: %s", q.call)
+	return nil, fmt.Errorf("unknown call: %s", c.name)
 }
 
-// differs returns an error with the expected and the actual answer if they differ.
-func differs(expected, answer any) error {
+// checkAnswer returns an error with the expected and the actual answer if they differ.
+func checkAnswer(expected, answer any) error {
 	text, err := json.Marshal(answer)
 	if err != nil {
 		return err
@@ -292,7 +293,7 @@ func differs(expected, answer any) error {
 	if err := json.Unmarshal(text, &plain); err != nil {
 		return err
 	}
-	if reflect.DeepEqual(bare(plain, expected), bare(expected, expected)) {
+	if reflect.DeepEqual(withoutDefaults(plain, expected), withoutDefaults(expected, expected)) {
 		return nil
 	}
 	wanted, err := json.Marshal(expected)
@@ -302,33 +303,34 @@ func differs(expected, answer any) error {
 	return fmt.Errorf("expected %s\nanswered %s", wanted, text)
 }
 
-// bare removes fields at their defaults, and reasons and problems that the case does not expect.
-func bare(value, expected any) any {
+// withoutDefaults removes fields at their defaults. It also removes reasons and problems that the case does not expect; only the
+// problem of an extraction always counts.
+func withoutDefaults(value, expected any) any {
 	switch value := value.(type) {
 	case []any:
-		wanted, _ := expected.([]any)
-		made := make([]any, len(value))
+		expectedItems, _ := expected.([]any)
+		result := make([]any, len(value))
 		for at, item := range value {
-			var one any
-			if at < len(wanted) {
-				one = wanted[at]
+			var expectedItem any
+			if at < len(expectedItems) {
+				expectedItem = expectedItems[at]
 			}
-			made[at] = bare(item, one)
+			result[at] = withoutDefaults(item, expectedItem)
 		}
-		return made
+		return result
 	case map[string]any:
-		wanted, _ := expected.(map[string]any)
-		_, extracts := value["links"]
-		made := map[string]any{}
+		expectedFields, _ := expected.(map[string]any)
+		_, isExtraction := value["links"]
+		result := map[string]any{}
 		for name, field := range value {
-			_, asked := wanted[name]
-			free := (name == "reason" || name == "problem") && !asked && !extracts
-			field = bare(field, wanted[name])
-			if !free && !isDefault(name, field) {
-				made[name] = field
+			_, isExpected := expectedFields[name]
+			isOptional := (name == "reason" || name == "problem") && !isExpected && !isExtraction
+			field = withoutDefaults(field, expectedFields[name])
+			if !isOptional && !isDefault(name, field) {
+				result[name] = field
 			}
 		}
-		return made
+		return result
 	}
 	return value
 }

@@ -12,7 +12,7 @@ import (
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// The test plugin of the Rust SDK. It compares the first lines of documents, takes ranks from a table, counts events, and plans
+// headline is a copy of the Rust SDK's test plugin. It compares the first lines of documents, takes ranks from a table, counts events, and plans
 // every action on a page.
 type headline struct{}
 
@@ -53,7 +53,7 @@ func (*headline) RankQueue(queue opilio.Queue) uint8 {
 }
 
 func (*headline) Observe(memory []byte, events []opilio.Finished) opilio.Observation {
-	out := opilio.Observation{Memory: []byte{seen(memory) + byte(len(events))}}
+	out := opilio.Observation{Memory: []byte{firstByte(memory) + byte(len(events))}}
 	for _, event := range events {
 		out.Lines = append(out.Lines, opilio.Line{File: "uris.txt", Text: event.URI})
 	}
@@ -61,7 +61,7 @@ func (*headline) Observe(memory []byte, events []opilio.Finished) opilio.Observa
 }
 
 func (*headline) Report(memory []byte, now time.Time) []opilio.Report {
-	return []opilio.Report{{File: "seen.txt", Content: fmt.Sprintf("%d by %d", seen(memory), now.UnixMilli())}}
+	return []opilio.Report{{File: "seen.txt", Content: fmt.Sprintf("%d by %d", firstByte(memory), now.UnixMilli())}}
 }
 
 func (*headline) Step(page opilio.Page, visit opilio.Visit, memory []byte) opilio.StepPlan {
@@ -77,7 +77,7 @@ func (*headline) Step(page opilio.Page, visit opilio.Visit, memory []byte) opili
 		}
 	}
 	count := func(selector string) string {
-		if count, is := page.Count(selector); is {
+		if count, ok := page.Count(selector); ok {
 			return fmt.Sprint(count)
 		}
 		return "none"
@@ -86,7 +86,7 @@ func (*headline) Step(page opilio.Page, visit opilio.Visit, memory []byte) opili
 		page.URI(), page.Title(), fmt.Sprint(page.Elements()), fmt.Sprint(page.ScrollTop()),
 		fmt.Sprint(page.TimeLeft().Milliseconds()), fmt.Sprint(page.StepsLeft()), count("h1"), count("h2"),
 	}
-	clicked := seen(memory)
+	clicked := firstByte(memory)
 	for _, one := range page.Results() {
 		clicked += byte(one.Clicked)
 		if one.Kind == opilio.ResultValue || one.Kind == opilio.ResultException {
@@ -97,14 +97,14 @@ func (*headline) Step(page opilio.Page, visit opilio.Visit, memory []byte) opili
 	return opilio.StepPlan{Actions: []opilio.Action{opilio.Evaluate(text)}, Memory: []byte{clicked}, Finished: true}
 }
 
-func seen(memory []byte) byte {
+func firstByte(memory []byte) byte {
 	if len(memory) == 0 {
 		return 0
 	}
 	return memory[0]
 }
 
-// A plugin of the other kinds. It answers with its arguments.
+// echo is a plugin of the other kinds. It answers with its arguments.
 type echo struct{ settings }
 
 type settings struct {
@@ -174,7 +174,7 @@ func folderWith(t *testing.T, cases string) string {
 	return folder
 }
 
-func TestTheCasesOfEveryKindHold(t *testing.T) {
+func TestCasesOfEveryKindPass(t *testing.T) {
 	CheckCases(t, folderWith(t, `[
 		{"id": "extract", "plugin": "echo", "settings": {"word": "w"}, "call": {"extract": {"documents": [
 			{"text": "one", "kept": {"uri": {"before": {"version": 1, "value": "b"}}}, "notes": [{"name": "from", "value": "n"}]}]}},
@@ -196,7 +196,7 @@ func TestTheCasesOfEveryKindHold(t *testing.T) {
 	]`))
 }
 
-func TestACaseThatDoesNotHoldIsSaid(t *testing.T) {
+func TestFailedCasesReportTheirProblem(t *testing.T) {
 	check := func(one, problem string) {
 		t.Helper()
 		folder := folderWith(t, "["+one+"]")
@@ -204,8 +204,8 @@ func TestACaseThatDoesNotHoldIsSaid(t *testing.T) {
 		for _, one := range cases {
 			if err == nil {
 				var answer any
-				if answer, err = one.ask(folder); err == nil {
-					err = differs(one.Expected, answer)
+				if answer, err = one.run(folder); err == nil {
+					err = checkAnswer(one.Expected, answer)
 				}
 			}
 		}

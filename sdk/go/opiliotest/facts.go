@@ -12,15 +12,15 @@ import (
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// Bytes in a case: a list of numbers. Go would expect base64.
-type octets []byte
+// byteList is a list of bytes, written as numbers in a case. encoding/json would expect base64.
+type byteList []byte
 
-func (o *octets) UnmarshalJSON(text []byte) error {
+func (o *byteList) UnmarshalJSON(text []byte) error {
 	var numbers []uint16
 	if err := json.Unmarshal(text, &numbers); err != nil || numbers == nil {
 		return err
 	}
-	*o = make(octets, 0, len(numbers))
+	*o = make(byteList, 0, len(numbers))
 	for _, number := range numbers {
 		if number > 255 {
 			return fmt.Errorf("%d is not a byte", number)
@@ -30,49 +30,49 @@ func (o *octets) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-type named struct {
+type namedValue struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-type kept struct {
+type keptValue struct {
 	Version uint32 `json:"version"`
 	Value   string `json:"value"`
 }
 
 type keptFacts struct {
-	URI  map[string]kept `json:"uri"`
-	Site map[string]kept `json:"site"`
+	URI  map[string]keptValue `json:"uri"`
+	Site map[string]keptValue `json:"site"`
 }
 
-// A document of a case. Every field may be left out.
+// documentFacts is a document of a case. Every field is optional.
 type documentFacts struct {
-	URI       *string   `json:"uri"`
-	Base      string    `json:"base"`
-	Status    *int      `json:"status"`
-	Headers   []named   `json:"headers"`
-	MediaType *string   `json:"media-type"`
-	Charset   string    `json:"charset"`
-	Fragment  string    `json:"fragment"`
-	Text      string    `json:"text"`
-	Bytes     octets    `json:"bytes"`
-	File      string    `json:"file"`
-	Notes     []named   `json:"notes"`
-	Kept      keptFacts `json:"kept"`
+	URI       *string      `json:"uri"`
+	Base      string       `json:"base"`
+	Status    *int         `json:"status"`
+	Headers   []namedValue `json:"headers"`
+	MediaType *string      `json:"media-type"`
+	Charset   string       `json:"charset"`
+	Fragment  string       `json:"fragment"`
+	Text      string       `json:"text"`
+	Bytes     byteList     `json:"bytes"`
+	File      string       `json:"file"`
+	Notes     []namedValue `json:"notes"`
+	Kept      keptFacts    `json:"kept"`
 }
 
-func (f documentFacts) made(folder string) (*Document, error) {
+func (f documentFacts) document(folder string) (*Document, error) {
 	document := &Document{
-		DocumentURI:     or(f.URI, "http://example.com/"),
+		DocumentURI:     valueOr(f.URI, "http://example.com/"),
 		DocumentBase:    f.Base,
-		HTTPStatus:      or(f.Status, 200),
-		Type:            or(f.MediaType, "application/octet-stream"),
+		HTTPStatus:      valueOr(f.Status, 200),
+		Type:            valueOr(f.MediaType, "application/octet-stream"),
 		Encoding:        f.Charset,
 		FragmentContext: f.Fragment,
 		Content:         f.Text,
 		Notes:           byName(f.Notes),
-		Attributes:      keptJSON(f.Kept.URI),
-		SiteValues:      keptJSON(f.Kept.Site),
+		Attributes:      keptValues(f.Kept.URI),
+		SiteValues:      keptValues(f.Kept.Site),
 	}
 	for _, header := range f.Headers {
 		document.Fields = append(document.Fields, opilio.Header(header))
@@ -100,7 +100,8 @@ func (f documentFacts) made(folder string) (*Document, error) {
 	return document, nil
 }
 
-// The characters of windows-1252 from 0x80 to 0x9F. Pages in iso-8859-1 are decoded as windows-1252 (WHATWG Encoding Standard).
+// windows1252 has the characters of windows-1252 from 0x80 to 0x9F. Pages in iso-8859-1 are decoded as windows-1252 (WHATWG
+// Encoding Standard).
 const windows1252 = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
 
 func decode(content []byte, charset string) (string, error) {
@@ -123,19 +124,19 @@ func decode(content []byte, charset string) (string, error) {
 }
 
 type candidateFacts struct {
-	URI        string  `json:"uri"`
-	SURT       string  `json:"surt"`
-	HopPath    string  `json:"hop-path"`
-	Context    string  `json:"context"`
-	Via        string  `json:"via"`
-	ViaSURT    string  `json:"via-surt"`
-	Source     string  `json:"source"`
-	Address    string  `json:"address"`
-	Seed       bool    `json:"seed"`
-	Attributes []named `json:"attributes"`
+	URI        string       `json:"uri"`
+	SURT       string       `json:"surt"`
+	HopPath    string       `json:"hop-path"`
+	Context    string       `json:"context"`
+	Via        string       `json:"via"`
+	ViaSURT    string       `json:"via-surt"`
+	Source     string       `json:"source"`
+	Address    string       `json:"address"`
+	Seed       bool         `json:"seed"`
+	Attributes []namedValue `json:"attributes"`
 }
 
-func (f candidateFacts) made() Candidate {
+func (f candidateFacts) candidate() Candidate {
 	candidate := Candidate{
 		Found: f.URI, Surt: f.SURT, Path: f.HopPath, Where: f.Context, From: f.Via, FromSurt: f.ViaSURT, Seeds: f.Source,
 		IP: f.Address, IsSeed: f.Seed,
@@ -148,14 +149,14 @@ func (f candidateFacts) made() Candidate {
 		if table.Kind == "surt-prefixes" {
 			key = f.SURT
 		}
-		if _, is := table.Find(key); is {
+		if _, ok := table.Find(key); ok {
 			candidate.Tables = append(candidate.Tables, name)
 		}
 	}
 	return candidate
 }
 
-// A visit of a case. Times and durations are milliseconds.
+// visitFacts is a visit of a case. Times and durations are milliseconds.
 type visitFacts struct {
 	Candidate candidateFacts `json:"candidate"`
 	Now       uint64         `json:"now"`
@@ -173,9 +174,9 @@ type visitFacts struct {
 		State  string `json:"state"`
 		Size   *int64 `json:"size"`
 	} `json:"history"`
-	Validators []named `json:"validators"`
-	Outlinks   uint64  `json:"outlinks"`
-	Inlinks    uint64  `json:"inlinks"`
+	Validators []namedValue `json:"validators"`
+	Outlinks   uint64       `json:"outlinks"`
+	Inlinks    uint64       `json:"inlinks"`
 	Signals    []struct {
 		At       uint64  `json:"at"`
 		Source   string  `json:"source"`
@@ -189,20 +190,20 @@ type visitFacts struct {
 		Observed  uint64 `json:"observed"`
 	} `json:"neighbourhood"`
 	Measures map[string]float64 `json:"measures"`
-	Notes    []named            `json:"notes"`
+	Notes    []namedValue       `json:"notes"`
 	Kept     keptFacts          `json:"kept"`
 }
 
-func (f visitFacts) made() *Visit {
+func (f visitFacts) visit() *Visit {
 	visit := &Visit{
-		Of: f.Candidate.made(), At: instant(f.Now), HTTPStatus: f.Status, Type: f.MediaType, ContentState: state(f.State),
-		Bytes: or(f.Size, -1), Wait: milliseconds(f.LastWait), Late: milliseconds(f.Overdue), Count: f.Visits, Changed: f.Versions,
+		Of: f.Candidate.candidate(), At: instant(f.Now), HTTPStatus: f.Status, Type: f.MediaType, ContentState: state(f.State),
+		Bytes: valueOr(f.Size, -1), Wait: milliseconds(f.LastWait), Late: milliseconds(f.Overdue), Count: f.Visits, Changed: f.Versions,
 		Validators: byName(f.Validators), LinksOut: f.Outlinks, LinksIn: f.Inlinks, Measures: f.Measures, Notes: byName(f.Notes),
-		Attributes: keptJSON(f.Kept.URI), SiteValues: keptJSON(f.Kept.Site),
+		Attributes: keptValues(f.Kept.URI), SiteValues: keptValues(f.Kept.Site),
 	}
 	for _, one := range f.History {
 		visit.Past = append(visit.Past, opilio.PastVisit{
-			At: instant(one.At), Status: one.Status, State: state(one.State), Size: or(one.Size, -1),
+			At: instant(one.At), Status: one.Status, State: state(one.State), Size: valueOr(one.Size, -1),
 		})
 	}
 	for _, one := range f.Signals {
@@ -220,7 +221,7 @@ func (f visitFacts) made() *Visit {
 	return visit
 }
 
-// A page in a browser of a case.
+// pageFacts is a page in a browser, as a case describes it.
 type pageFacts struct {
 	URI              *string           `json:"uri"`
 	Title            string            `json:"title"`
@@ -238,12 +239,12 @@ type pageFacts struct {
 	StepsLeft        *uint32           `json:"steps-left"`
 }
 
-func (f pageFacts) made() *BrowserPage {
-	page := NewBrowserPage(or(f.URI, "http://example.com/"))
+func (f pageFacts) page() *BrowserPage {
+	page := NewBrowserPage(valueOr(f.URI, "http://example.com/"))
 	page.PageTitle, page.ElementCount, page.TextUnits = f.Title, f.Elements, f.TextLength
-	page.Height, page.Top, page.Window = f.ScrollHeight, f.ScrollTop, or(f.WindowHeight, page.Window)
+	page.Height, page.Top, page.Window = f.ScrollHeight, f.ScrollTop, valueOr(f.WindowHeight, page.Window)
 	page.Counts, page.Requests, page.Number = f.Counts, f.RequestsInFlight, f.Step
-	page.Used, page.StepsToCome = milliseconds(f.TimeUsed), or(f.StepsLeft, page.StepsToCome)
+	page.Used, page.StepsToCome = milliseconds(f.TimeUsed), valueOr(f.StepsLeft, page.StepsToCome)
 	if f.TimeLeft != nil {
 		page.Left = milliseconds(*f.TimeLeft)
 	}
@@ -253,7 +254,7 @@ func (f pageFacts) made() *BrowserPage {
 	return page
 }
 
-// A result of an action in a case: a name, or a name with a value.
+// resultFacts is the result of an action in a case: a name, or a name with a value.
 type resultFacts opilio.ActionResult
 
 func (r *resultFacts) UnmarshalJSON(text []byte) error {
@@ -272,9 +273,9 @@ func (r *resultFacts) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("%q is not a result of an action; write one of %s", name, strings.Join(names, ", "))
 	}
 	r.Kind = opilio.ResultKind(kind)
-	value, is := values[name]
+	value, ok := values[name]
 	switch {
-	case !is:
+	case !ok:
 		return nil
 	case r.Kind == opilio.ResultClicked:
 		return json.Unmarshal(value, &r.Clicked)
@@ -282,7 +283,7 @@ func (r *resultFacts) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(value, &r.Text)
 }
 
-// A queue of a case. It implements opilio.Queue.
+// queueFacts is a queue of a case. It implements opilio.Queue.
 type queueFacts struct {
 	Title     string `json:"name"`
 	Waiting   uint64 `json:"queued"`
@@ -304,25 +305,25 @@ func (f queueFacts) Base() uint8       { return f.BaseRank }
 func (f queueFacts) Now() time.Time    { return instant(f.Instant) }
 
 type eventFacts struct {
-	At          uint64   `json:"at"`
-	URI         string   `json:"uri"`
-	Status      int      `json:"status"`
-	MediaType   string   `json:"media-type"`
-	Size        *int64   `json:"size"`
-	Took        uint64   `json:"took"`
-	State       string   `json:"state"`
-	HopPath     string   `json:"hop-path"`
-	Via         string   `json:"via"`
-	Source      string   `json:"source"`
-	Queue       string   `json:"queue"`
-	Digest      string   `json:"digest"`
-	Annotations []string `json:"annotations"`
-	Attributes  []named  `json:"attributes"`
+	At          uint64       `json:"at"`
+	URI         string       `json:"uri"`
+	Status      int          `json:"status"`
+	MediaType   string       `json:"media-type"`
+	Size        *int64       `json:"size"`
+	Took        uint64       `json:"took"`
+	State       string       `json:"state"`
+	HopPath     string       `json:"hop-path"`
+	Via         string       `json:"via"`
+	Source      string       `json:"source"`
+	Queue       string       `json:"queue"`
+	Digest      string       `json:"digest"`
+	Annotations []string     `json:"annotations"`
+	Attributes  []namedValue `json:"attributes"`
 }
 
-func (f eventFacts) made() opilio.Finished {
+func (f eventFacts) event() opilio.Finished {
 	event := opilio.Finished{
-		At: instant(f.At), URI: f.URI, Status: f.Status, MediaType: f.MediaType, Size: or(f.Size, -1), Took: milliseconds(f.Took),
+		At: instant(f.At), URI: f.URI, Status: f.Status, MediaType: f.MediaType, Size: valueOr(f.Size, -1), Took: milliseconds(f.Took),
 		State: state(f.State), HopPath: f.HopPath, Via: f.Via, Source: f.Source, Queue: f.Queue, Digest: f.Digest,
 		Annotations: f.Annotations,
 	}
@@ -332,27 +333,27 @@ func (f eventFacts) made() opilio.Finished {
 	return event
 }
 
-func or[T any](given *T, otherwise T) T {
+func valueOr[T any](given *T, otherwise T) T {
 	if given == nil {
 		return otherwise
 	}
 	return *given
 }
 
-func byName(from []named) map[string]string {
-	made := map[string]string{}
+func byName(from []namedValue) map[string]string {
+	result := map[string]string{}
 	for _, one := range from {
-		made[one.Name] = one.Value
+		result[one.Name] = one.Value
 	}
-	return made
+	return result
 }
 
-func keptJSON(from map[string]kept) map[string]opilio.Kept {
-	made := map[string]opilio.Kept{}
+func keptValues(from map[string]keptValue) map[string]opilio.Kept {
+	result := map[string]opilio.Kept{}
 	for name, one := range from {
-		made[name] = opilio.Kept(one)
+		result[name] = opilio.Kept(one)
 	}
-	return made
+	return result
 }
 
 func state(name string) opilio.State {

@@ -1,4 +1,4 @@
-// Package opiliotest has documents, candidates, visits and pages for native tests of plugins, and CheckCases for their cases.
+// Package opiliotest has documents, candidates, visits and pages for native tests of plugins. CheckCases runs their cases.
 package opiliotest
 
 import (
@@ -18,14 +18,14 @@ type Document struct {
 	Encoding                  string
 	FragmentContext           string
 	Content                   string
-	// Decoded is the text. Empty: the content decoded as UTF-8.
+	// Decoded is the result of Text. Empty: the content, decoded as UTF-8.
 	Decoded                string
 	Notes                  map[string]string
 	Annotations            []string
 	Attributes, SiteValues map[string]opilio.Kept
 }
 
-// Page returns an HTML page.
+// Page returns an HTML page in UTF-8 with status 200.
 func Page(uri, content string) *Document {
 	return &Document{DocumentURI: uri, HTTPStatus: 200, Type: "text/html", Encoding: "utf-8", Content: content}
 }
@@ -77,8 +77,8 @@ func (d *Document) Text() string {
 }
 
 func (d *Document) Note(name string) (string, bool) {
-	value, is := d.Notes[name]
-	return value, is
+	value, ok := d.Notes[name]
+	return value, ok
 }
 
 func (d *Document) SetNote(name, value string) { d.Notes = with(d.Notes, name, value) }
@@ -86,8 +86,8 @@ func (d *Document) SetNote(name, value string) { d.Notes = with(d.Notes, name, v
 func (d *Document) Annotate(annotation string) { d.Annotations = append(d.Annotations, annotation) }
 
 func (d *Document) Attribute(name string) (opilio.Kept, bool) {
-	value, is := d.Attributes[name]
-	return value, is
+	value, ok := d.Attributes[name]
+	return value, ok
 }
 
 func (d *Document) SetAttribute(name, value string) {
@@ -95,20 +95,21 @@ func (d *Document) SetAttribute(name, value string) {
 }
 
 func (d *Document) SiteValue(name string) (opilio.Kept, bool) {
-	value, is := d.SiteValues[name]
-	return value, is
+	value, ok := d.SiteValues[name]
+	return value, ok
 }
 
 func (d *Document) SetSiteValue(name, value string) {
 	d.SiteValues = with(d.SiteValues, name, opilio.Kept{Value: value})
 }
 
-// Candidate is a link.
+// Candidate is a candidate with these values. Found is the URI, Path the hop path, Where the context, From the via, and Seeds
+// the source.
 type Candidate struct {
 	Found, Surt, Path, Where, From, FromSurt, Seeds, IP string
 	IsSeed                                              bool
 	Named                                               []opilio.NamedValue
-	// Tables are the host tables that have a row for it.
+	// Tables are the names of host tables that have a row for the candidate.
 	Tables []string
 }
 
@@ -132,7 +133,9 @@ func (c Candidate) IsInTable(table string) bool {
 	return false
 }
 
-// Visit is the state of a URI. The zero value is a first visit before the fetch.
+// Visit is a visit with these values. Of is the candidate, Wait the wait before this visit, Late the time overdue, Count the
+// number of visits, Changed the number of versions, Past the history, News the signals, and Around the neighbourhood. The
+// zero value is a first visit.
 type Visit struct {
 	Of                     Candidate
 	At                     time.Time
@@ -174,21 +177,22 @@ func (v *Visit) SetSiteValue(name, value string) {
 	v.SiteValues = with(v.SiteValues, name, opilio.Kept{Value: value})
 }
 func (v *Visit) Validator(name string) (string, bool) {
-	value, is := v.Validators[name]
-	return value, is
+	value, ok := v.Validators[name]
+	return value, ok
 }
-func (v *Visit) Measure(name string) (float64, bool) { value, is := v.Measures[name]; return value, is }
-func (v *Visit) Note(name string) (string, bool)     { value, is := v.Notes[name]; return value, is }
+func (v *Visit) Measure(name string) (float64, bool) { value, ok := v.Measures[name]; return value, ok }
+func (v *Visit) Note(name string) (string, bool)     { value, ok := v.Notes[name]; return value, ok }
 func (v *Visit) Attribute(name string) (opilio.Kept, bool) {
-	value, is := v.Attributes[name]
-	return value, is
+	value, ok := v.Attributes[name]
+	return value, ok
 }
 func (v *Visit) SiteValue(name string) (opilio.Kept, bool) {
-	value, is := v.SiteValues[name]
-	return value, is
+	value, ok := v.SiteValues[name]
+	return value, ok
 }
 
-// BrowserPage is a page in a browser. NewBrowserPage has useful defaults.
+// BrowserPage is a page in a browser with these values. Top is the scroll position, Window the height of the window, Number
+// the number of the step, and Used and Left are the time used and left.
 type BrowserPage struct {
 	PageURI, PageTitle            string
 	ElementCount, TextUnits       uint64
@@ -218,8 +222,8 @@ func (p *BrowserPage) TimeLeft() time.Duration        { return p.Left }
 func (p *BrowserPage) Step() uint32                   { return p.Number }
 func (p *BrowserPage) StepsLeft() uint32              { return p.StepsToCome }
 func (p *BrowserPage) Count(selector string) (uint64, bool) {
-	count, is := p.Counts[selector]
-	return count, is
+	count, ok := p.Counts[selector]
+	return count, ok
 }
 
 func with[T any](values map[string]T, name string, value T) map[string]T {

@@ -1,4 +1,5 @@
-// Takes the first line of a document for a link, and hands the rest on as a fragment; or goes wrong, as it is told.
+// Reports the first line of a document as a link, and passes the rest on as a fragment. On the documents "fail" and "wrong" it
+// panics.
 package main
 
 import (
@@ -14,6 +15,7 @@ func (relay) Extract(document opilio.Document) opilio.Extraction {
 	case "fail":
 		panic("relay-go was told to fail")
 	case "wrong":
+		// The index is out of range.
 		return opilio.Extraction{Base: strings.Split("wrong", " ")[document.Length()]}
 	}
 	line, rest, more := strings.Cut(document.Text(), "\n")

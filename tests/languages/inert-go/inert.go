@@ -1,4 +1,4 @@
-// Reaches for everything that Go offers outside of the sandbox, and says what came of it.
+// Uses the clock, randomness, files, sockets, the environment and the input, and reports the results as links.
 package main
 
 import (
@@ -16,26 +16,26 @@ type inert struct{}
 
 func (inert) Extract(document opilio.Document) opilio.Extraction {
 	var out opilio.Extraction
-	say := func(what, format string, values ...any) {
+	report := func(context, format string, values ...any) {
 		uri := fmt.Sprintf(format, values...)
-		out.Links = append(out.Links, opilio.Link{URI: uri, Hop: opilio.LinkHop, Context: what})
+		out.Links = append(out.Links, opilio.Link{URI: uri, Hop: opilio.LinkHop, Context: context})
 	}
 	first := time.Now()
-	say("clock", "%d", first.Unix())
-	// An hour passes at once, on the clock that is only for waiting.
+	report("clock", "%d", first.Unix())
+	// Waiting takes no time, and the wall clock does not move.
 	time.Sleep(time.Hour)
-	say("moved", "%d", time.Now().Unix()-first.Unix())
+	report("moved", "%d", time.Now().Unix()-first.Unix())
 	random := make([]byte, 4)
 	rand.Read(random)
 	again := make([]byte, 4)
 	rand.Read(again)
-	say("random", "%x %x", random, again)
-	say("file", "%s", outcome(os.Open("/etc/passwd")))
-	say("written", "%s", outcome(os.Create("file")))
-	say("socket", "%s", outcome(net.Dial("tcp", "127.0.0.1:80")))
-	say("environment", "%d", len(os.Environ()))
+	report("random", "%x %x", random, again)
+	report("file", "%s", outcome(os.Open("/etc/passwd")))
+	report("written", "%s", outcome(os.Create("file")))
+	report("socket", "%s", outcome(net.Dial("tcp", "127.0.0.1:80")))
+	report("environment", "%d", len(os.Environ()))
 	input, _ := io.ReadAll(os.Stdin)
-	say("input", "%d", len(input))
+	report("input", "%d", len(input))
 	return out
 }
 

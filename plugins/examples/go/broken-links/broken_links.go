@@ -1,4 +1,4 @@
-// Writes down every link that leads nowhere, with the page that it stands on, and how many of them each site has.
+// Lists every broken link with the page that contains it, and counts the broken links of each queue.
 package main
 
 import (
@@ -14,13 +14,13 @@ import (
 )
 
 type settings struct {
-	Ignore []int `json:"ignore" doc:"Statuses that do not make a link broken, though they are errors: whoever has a password may see the page."`
+	Ignore []int `json:"ignore" doc:"Statuses of errors that do not count as broken links, because some visitors can see the page."`
 }
 
 type brokenLinks struct{ settings }
 
-// What is remembered of a site between batches.
-type site struct {
+// queueCounts is what the plugin remembers of a queue between batches.
+type queueCounts struct {
 	Finished, Broken int
 }
 
@@ -29,18 +29,18 @@ func (b *brokenLinks) broken(status int) bool {
 }
 
 func (b *brokenLinks) Observe(memory []byte, events []opilio.Finished) opilio.Observation {
-	sites := remembered(memory)
+	queues := decodeMemory(memory)
 	var lines []opilio.Line
 	for _, event := range events {
-		of := sites[event.Queue]
-		of.Finished++
+		counts := queues[event.Queue]
+		counts.Finished++
 		if b.broken(event.Status) {
-			of.Broken++
+			counts.Broken++
 			lines = append(lines, opilio.Line{File: "broken-links.csv", Text: row(event)})
 		}
-		sites[event.Queue] = of
+		queues[event.Queue] = counts
 	}
-	memory, err := json.Marshal(sites)
+	memory, err := json.Marshal(queues)
 	if err != nil {
 		panic(err)
 	}
@@ -48,40 +48,40 @@ func (b *brokenLinks) Observe(memory []byte, events []opilio.Finished) opilio.Ob
 }
 
 func (b *brokenLinks) Report(memory []byte, _ time.Time) []opilio.Report {
-	sites := remembered(memory)
-	names := make([]string, 0, len(sites))
-	for name := range sites {
+	queues := decodeMemory(memory)
+	names := make([]string, 0, len(queues))
+	for name := range queues {
 		names = append(names, name)
 	}
-	// The most broken first; of two, the one that comes first in the alphabet.
+	// Most broken links first, then in alphabetical order.
 	slices.SortFunc(names, func(a, b string) int {
-		if more := sites[b].Broken - sites[a].Broken; more != 0 {
+		if more := queues[b].Broken - queues[a].Broken; more != 0 {
 			return more
 		}
 		return strings.Compare(a, b)
 	})
 	var text strings.Builder
 	for _, name := range names {
-		fmt.Fprintf(&text, "%d of %d\t%s\n", sites[name].Broken, sites[name].Finished, name)
+		fmt.Fprintf(&text, "%d of %d\t%s\n", queues[name].Broken, queues[name].Finished, name)
 	}
 	return []opilio.Report{{File: "broken-links.txt", Content: text.String()}}
 }
 
-// Nothing is remembered before the first batch.
-func remembered(memory []byte) map[string]site {
-	sites := map[string]site{}
+// decodeMemory returns the counts of all queues. The memory is empty before the first batch.
+func decodeMemory(memory []byte) map[string]queueCounts {
+	queues := map[string]queueCounts{}
 	if len(memory) > 0 {
-		if err := json.Unmarshal(memory, &sites); err != nil {
-			panic(fmt.Sprintf("what was remembered cannot be read: %v", err))
+		if err := json.Unmarshal(memory, &queues); err != nil {
+			panic(fmt.Sprintf("cannot decode the memory of the last batch: %v", err))
 		}
 	}
-	return sites
+	return queues
 }
 
 func row(event opilio.Finished) string {
 	var text strings.Builder
 	writer := csv.NewWriter(&text)
-	// A builder takes everything.
+	// Writing to a strings.Builder cannot fail.
 	_ = writer.Write([]string{strconv.Itoa(event.Status), event.URI, event.Via})
 	writer.Flush()
 	return strings.TrimSuffix(text.String(), "\n")
@@ -91,7 +91,7 @@ func init() {
 	opilio.Export(opilio.About{
 		Name:    "broken-links",
 		Version: "0.1.0",
-		Summary: "Lists links that lead nowhere, with the pages they stand on.",
+		Summary: "Lists broken links and the pages that contain them.",
 	}, settings{Ignore: []int{401, 403, 429}}, func(from settings) (*brokenLinks, []opilio.Fault) {
 		return &brokenLinks{from}, nil
 	})

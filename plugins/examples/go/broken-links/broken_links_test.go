@@ -6,4 +6,4 @@ import (
 	"github.com/opilio/opilio/sdk/go/opiliotest"
 )
 
-func TestItsCasesHold(t *testing.T) { opiliotest.CheckCases(t, "cases") }
+func TestCases(t *testing.T) { opiliotest.CheckCases(t, "cases") }

@@ -1,4 +1,4 @@
-// Attributes and addresses of HTML, without parsing it: the extractor that every language has, for comparison.
+// Finds addresses in HTML without parsing it: the extractor that exists in every language, for comparison.
 package main
 
 import (
@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	space   = " \t\n\f\r"
-	letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	space          = " \t\n\f\r"
+	nameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 )
 
 type settings struct {
@@ -24,20 +24,20 @@ type attribute struct {
 	hop           opilio.Hop
 }
 
-func become(from settings) (*linkScan, []opilio.Fault) {
+func newLinkScan(from settings) (*linkScan, []opilio.Fault) {
 	var faults []opilio.Fault
-	made := &linkScan{}
+	plugin := &linkScan{}
 	for n, name := range from.Attributes {
-		if name == "" || strings.Trim(name, letters) != "" {
+		if name == "" || strings.Trim(name, nameCharacters) != "" {
 			faults = append(faults, opilio.Fault{Pointer: fmt.Sprintf("/attributes/%d", n), Problem: "not a name of an attribute"})
 		}
 		hop := opilio.EmbedHop
 		if name == "href" {
 			hop = opilio.LinkHop
 		}
-		made.attributes = append(made.attributes, attribute{name, "@" + name, hop})
+		plugin.attributes = append(plugin.attributes, attribute{name, "@" + name, hop})
 	}
-	return made, faults
+	return plugin, faults
 }
 
 func (l *linkScan) Extract(document opilio.Document) opilio.Extraction {
@@ -64,9 +64,9 @@ func (l *linkScan) Extract(document opilio.Document) opilio.Extraction {
 		for end < len(text) && !isSpace(text[end]) && !strings.Contains("\"'<>", text[end:end+1]) {
 			end++
 		}
-		behind := strings.TrimRight(text[at+scheme:end], ".,;:!?)")
-		if behind != "" {
-			uri := text[at : at+scheme+len(behind)]
+		rest := strings.TrimRight(text[at+scheme:end], ".,;:!?)")
+		if rest != "" {
+			uri := text[at : at+scheme+len(rest)]
 			out.Links = append(out.Links, opilio.Link{URI: uri, Hop: opilio.SpeculativeHop, Context: "text"})
 		}
 		at = end
@@ -74,20 +74,21 @@ func (l *linkScan) Extract(document opilio.Document) opilio.Extraction {
 	return out
 }
 
-// The attribute whose name and equals sign the text begins with.
+// attributeAt returns the attribute whose name and equals sign are at the beginning of the text, or nil.
 func (l *linkScan) attributeAt(text string) *attribute {
 	for n := range l.attributes {
 		name := l.attributes[n].name
-		if len(text) > len(name) && text[len(name)] == '=' && sameLetters(text[:len(name)], name) {
+		if len(text) > len(name) && text[len(name)] == '=' && equalFoldASCII(text[:len(name)], name) {
 			return &l.attributes[n]
 		}
 	}
 	return nil
 }
 
-func sameLetters(written, name string) bool {
+// equalFoldASCII compares a text with a lower-case name of the same length.
+func equalFoldASCII(text, name string) bool {
 	for n := range len(name) {
-		c := written[n]
+		c := text[n]
 		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'
 		}
@@ -98,8 +99,8 @@ func sameLetters(written, name string) bool {
 	return true
 }
 
-// The value that the text begins with, and how much of the text it is, its mark included; of a mark without a second
-// one, the mark alone.
+// valueOf returns the value at the beginning of the text, and its length with the quotes. If the closing quote is missing, the
+// value is empty and the length is that of the opening quote.
 func valueOf(text string) (string, int) {
 	if text != "" && (text[0] == '"' || text[0] == '\'') {
 		length := strings.IndexByte(text[1:], text[0])
@@ -115,10 +116,12 @@ func valueOf(text string) (string, int) {
 	return cleaned(text[:length]), length
 }
 
+// cleaned removes white space around a value and decodes &amp;.
 func cleaned(value string) string {
 	return strings.ReplaceAll(strings.Trim(value, space), "&amp;", "&")
 }
 
+// schemeOf returns the length of the scheme and slashes at the beginning of the text; 0 for other texts.
 func schemeOf(text string) int {
 	for _, scheme := range []string{"http://", "https://"} {
 		if strings.HasPrefix(text, scheme) {
@@ -136,7 +139,7 @@ func init() {
 		Version:    "0.1.0",
 		Summary:    "Finds addresses in HTML without parsing it.",
 		MediaTypes: []string{"text/html"},
-	}, settings{Attributes: []string{"href", "src"}}, become)
+	}, settings{Attributes: []string{"href", "src"}}, newLinkScan)
 }
 
 func main() {}

@@ -1,5 +1,6 @@
-// Opens the tabs of a page one after the other. Many pages load the content of a tab when somebody selects it, so that a
-// crawl gets no images and links of the others. At the end the first tab is open again, as visitors find the page.
+// Opens the tabs of a page one after the other. Many pages load the content of a tab only when it is selected. Without this
+// plugin, a crawl misses the images and links of the other tabs. At the end the plugin opens the first tab again, because the
+// page begins with it.
 package main
 
 import (
@@ -11,20 +12,20 @@ import (
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// tabsOfStep is the most tabs that one step opens.
+// tabsOfStep is the maximum number of tabs that one step opens.
 const tabsOfStep = 10
 
 // contentTimeMax is the longest wait for the content of one tab.
 const contentTimeMax = 3 * time.Second
 
 type settings struct {
-	Tabs    string `json:"tabs" doc:"CSS selector of tabs." opilio:"overridable"`
-	TabsMax uint32 `json:"tabs-max" doc:"Most tabs to open on a page." opilio:"overridable"`
+	Tabs    string `json:"tabs" doc:"CSS selector of the tabs." opilio:"overridable"`
+	TabsMax uint32 `json:"tabs-max" doc:"Maximum number of tabs to open on a page." opilio:"overridable"`
 }
 
 type tabTour struct{ settings }
 
-func become(from settings) (*tabTour, []opilio.Fault) {
+func newTabTour(from settings) (*tabTour, []opilio.Fault) {
 	var faults []opilio.Fault
 	if strings.TrimSpace(from.Tabs) == "" {
 		faults = append(faults, opilio.Fault{Pointer: "/tabs", Problem: "is empty; write a CSS selector"})
@@ -52,23 +53,24 @@ func (t *tabTour) Step(page opilio.Page, _ opilio.Visit, memory []byte) opilio.S
 	isLast := slices.ContainsFunc(page.Results(), func(result opilio.ActionResult) bool {
 		return result.Kind == opilio.ResultNoElement
 	})
-	most := min(tabs, uint64(t.TabsMax))
+	tabsToOpen := min(tabs, uint64(t.TabsMax))
 	switch {
 	case tabs < 2:
-		// One tab alone hides nothing.
+		// A single tab hides no content.
 		return opilio.StepPlan{Finished: true}
-	case isLast || opened >= most:
+	case isLast || opened >= tabsToOpen:
 		opilio.Count("tabs", opened)
 		return opilio.StepPlan{Actions: []opilio.Action{opilio.Click{Selector: t.Tabs}}, Finished: true}
 	}
 	return opilio.StepPlan{
-		Actions: t.open(min(most-opened, tabsOfStep)),
+		Actions: t.open(min(tabsToOpen-opened, tabsOfStep)),
 		Count:   []string{t.Tabs},
 		Memory:  []byte(strconv.FormatUint(opened, 10)),
 	}
 }
 
-// open clicks so many further tabs. A wait follows each, or the next tab would take the place of one that still loads.
+// open clicks this number of further tabs. After each click it waits, so that the content has loaded before the next tab
+// replaces it.
 func (t *tabTour) open(tabs uint64) []opilio.Action {
 	var actions []opilio.Action
 	for range tabs {
@@ -77,7 +79,7 @@ func (t *tabTour) open(tabs uint64) []opilio.Action {
 	return actions
 }
 
-// number reads the memory of an earlier step. No tab is open before the first.
+// number returns the number of opened tabs from the memory. The memory is empty before the first tab.
 func number(memory []byte) uint64 {
 	if len(memory) == 0 {
 		return 0
@@ -98,7 +100,7 @@ func init() {
 	}, settings{
 		Tabs:    `[role="tab"], [data-toggle="tab"], [data-bs-toggle="tab"]`,
 		TabsMax: 50,
-	}, become)
+	}, newTabTour)
 }
 
 func main() {}

@@ -31,7 +31,7 @@ func (o Option[T]) Some() T {
 	return o.value
 }
 
-// Get returns the value, and true if there is one.
+// Get returns the value and true, or false if the value is missing.
 func (o Option[T]) Get() (T, bool) { return o.value, o.tag == OptionSome }
 
 const (
@@ -39,7 +39,7 @@ const (
 	ResultErr
 )
 
-// Unit is the type without a value.
+// Unit is the type of results without a value.
 type Unit = struct{}
 
 // Result is a value or an error.
@@ -59,27 +59,27 @@ func (r Result[T, E]) Ok() T { return r.ok }
 
 func (r Result[T, E]) Err() E { return r.err }
 
-// Handle is a resource of the host.
+// Handle is a handle of a resource of the host. It is 0 after Take.
 type Handle struct{ value int32 }
 
 func MakeHandle(value int32) *Handle { return &Handle{value} }
 
-// Use returns the handle. It panics if the handle was given away.
+// Use returns the handle. It panics after Take.
 func (h *Handle) Use() int32 {
 	if h.value == 0 {
-		panic("a document, visit or queue is used after it was given back")
+		panic("a document, visit, page or queue is used after the call that it belongs to")
 	}
 	return h.value
 }
 
-// Take returns the handle and gives it away.
+// Take returns the handle. The resource cannot be used any more.
 func (h *Handle) Take() int32 {
 	value := h.Use()
 	h.value = 0
 	return value
 }
 
-// TakeOrNil is like Take, but returns 0 if the handle was given away already.
+// TakeOrNil is like Take, but returns 0 if the handle was taken before.
 func (h *Handle) TakeOrNil() int32 {
 	value := h.value
 	h.value = 0
