@@ -95,8 +95,8 @@ pub(crate) fn has_placeholder(value: &str) -> bool {
     }) || value.contains("/:")
 }
 
-/// Whether a reference may contain the byte. Some references contain blanks, which is an error. `'` is legal but usually ends a
-/// string in the string.
+/// Whether a reference may contain the byte. Blanks are invalid but occur in references. `'` is legal, but usually belongs to
+/// code that builds a reference.
 fn is_reference_byte(byte: u8) -> bool {
     byte >= b' '
         && byte != 0x7F
