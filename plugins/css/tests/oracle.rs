@@ -197,7 +197,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, max_global_rejects: 60_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn sheets_are_read_as_by_cssparser(text in sheet()) {
+    fn references_are_those_of_cssparser(text in sheet()) {
         prop_assume!(is_balanced(&text) && !text.contains('{') && !text.contains('}'));
         let found: Vec<String> = sheet::read(&text).into_iter().map(|found| found.uri).collect();
         prop_assert_eq!(found, cssparser_references(&text));
@@ -211,7 +211,7 @@ proptest! {
 
 #[test]
 fn hostile_input_takes_linear_time() {
-    /// Takes about a second; in quadratic time it would take hours. Debug builds use less.
+    /// Size of an input. One takes about a second; in quadratic time it would take hours. Debug builds use less.
     const BYTES: usize = if cfg!(debug_assertions) {
         1024 * 1024
     } else {

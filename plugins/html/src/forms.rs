@@ -109,7 +109,7 @@ fn report_login(document: &Document, form: &Form<'_>, password: &Control<'_>) {
         .last()
         .map_or("", |control| control.name.as_ref());
     count("login-forms", 1);
-    // The first of several forms is the main one of the page.
+    // Of several login forms, the first is the main one of the page.
     if document.note("login-form").is_some() {
         return;
     }

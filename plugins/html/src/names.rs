@@ -72,7 +72,7 @@ pub(crate) fn may_matter(name: &[u8]) -> bool {
             || (first == b'd' && second | 0x20 == b'a' && third | 0x20 == b't'))
 }
 
-/// The content of a `data-*` attribute, as far as its name shows.
+/// The content of a `data-*` attribute, according to its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataAttribute {
     /// An image or other part of the page that a script loads later: `data-src`, `data-lazy-src`, `data-bg`.

@@ -110,7 +110,7 @@ fn is_template(value: &str) -> bool {
 /// The scheme in lower case, and the text after its colon. Line breaks and tabs in it are ignored, as in browsers:
 /// `java&#10;script:` runs.
 fn scheme(value: &str) -> Option<(String, &str)> {
-    /// Longer than any scheme in use.
+    /// Longest scheme that is recognised, in bytes. All schemes in use are shorter.
     const SCHEME_BYTES_MAX: usize = 32;
     let mut scheme = String::new();
     for (at, byte) in value.bytes().enumerate() {

@@ -13,7 +13,7 @@ pub enum Token<'a> {
     Start {
         /// The name, unchanged; compare without case.
         name: &'a str,
-        /// Whether it ended in `/>`.
+        /// Whether the tag ends in `/>`.
         self_closing: bool,
     },
     /// An end tag. Its attributes are dropped.

@@ -47,7 +47,7 @@ fn cost(plugin: &str, html: &str) -> (usize, usize) {
     (peak, CALLS.load(Ordering::Relaxed))
 }
 
-/// One test, because the counters belong to the program.
+/// The only test of this program, because the counters count all its threads.
 #[test]
 fn memory_grows_only_with_the_document() {
     for (name, start, repeated, end) in [

@@ -1,4 +1,4 @@
-//! The `js` extractor: strings in scripts that look like references, by strict rules. It runs no code.
+//! The `js` extractor: strings in scripts that look like references, by strict rules. The extractor runs no code.
 //!
 //! [`script::read`] finds them in text; this file defines the plugin.
 

@@ -153,7 +153,7 @@ fn is_absolute(value: &str, rest: &str, concatenation: Concatenation) -> bool {
 
 /// Whether a host is public: at least two labels with a plausible top-level domain, or a public IPv4 address.
 fn is_public_host(host: &str) -> bool {
-    /// DNS allows 253.
+    /// Longest host, in bytes: the limit of DNS.
     const HOST_BYTES_MAX: usize = 253;
     if host.len() > HOST_BYTES_MAX {
         return false;

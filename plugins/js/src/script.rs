@@ -411,7 +411,7 @@ impl<'a> Reader<'a> {
             // `require` of CommonJS and bundlers names modules, not files.
             (_, Token::Word("require" | "_dereq_" | "__webpack_require__"), Token::Mark(b'(')) => {}
             (_, _, Token::Mark(b'{' | b',')) if self.bytes.get(after) == Some(&b':') => {
-                // A key. Only a map by URI has references as keys.
+                // A key. Keys are references only in a map by URI.
                 if value.contains("://") {
                     self.value(&value, concatenation, Syntax::String);
                 }
@@ -510,7 +510,7 @@ impl<'a> Reader<'a> {
                     _ => self.at += 1,
                 }
             }
-            // An escape may have ended within a character.
+            // The end of a skipped escape may be inside a character.
             let part = unescape(self.text.get(start..self.at)?);
             if value.is_empty() {
                 value = part;

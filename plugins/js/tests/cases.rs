@@ -97,7 +97,7 @@ proptest! {
 
 #[test]
 fn hostile_input_takes_linear_time() {
-    /// Takes about a second; in quadratic time it would take hours. Debug builds use less.
+    /// Size of an input. One takes about a second; in quadratic time it would take hours. Debug builds use less.
     const BYTES: usize = if cfg!(debug_assertions) {
         1024 * 1024
     } else {
