@@ -10,7 +10,7 @@ use crate::kinds::{self, Meta};
 use crate::names::{AttributeName, DataAttribute, NAME_BYTES_MAX, data_attribute, may_matter};
 use crate::reference::{self, Reference};
 use crate::refresh;
-use crate::settings::{FormActions, Settings};
+use crate::settings::Settings;
 use crate::srcset;
 use crate::tokenizer::{Attribute, RawText, Token, Tokenizer};
 
@@ -53,7 +53,7 @@ pub fn read(text: &str, syntax: Syntax, settings: &Settings) -> Page {
         settings,
         page: Page::default(),
         values: [None; AttributeName::COUNT],
-        form_is_reported: true,
+        form_is_reported: settings.form_actions.report(None),
         inert: 0,
     };
     reader.read_part(0, text.len(), settings.conditional_comments);
@@ -67,7 +67,7 @@ struct Reader<'a, 's> {
     page: Page,
     /// Values of the known attributes of the current tag. The first attribute of a name counts.
     values: [Option<&'a str>; AttributeName::COUNT],
-    /// Whether the targets of the last opened form are reported.
+    /// `true` if the targets of the last opened form are reported; before the first form, those of a form without a method.
     form_is_reported: bool,
     /// Number of templates and comments around the current tag. Links in them are reported, but `base` and robots rules are
     /// ignored.
@@ -100,7 +100,7 @@ impl<'a> Reader<'a, '_> {
                     if !attributes.is_empty() {
                         self.start_tag(element, is_foreign, &attributes);
                     } else if element == "form" {
-                        self.form_is_reported = true;
+                        self.form_is_reported = self.settings.form_actions.report(None);
                     }
                     let closed = self_closing && (is_foreign || self.syntax == Syntax::Xml);
                     if !closed && is_foreign && matches!(element, "script" | "style") {
@@ -168,7 +168,8 @@ impl<'a> Reader<'a, '_> {
             }
         }
         if element == "form" {
-            self.form_is_reported = self.is_form_reported(self.value(AttributeName::Method));
+            let method = self.value(AttributeName::Method);
+            self.form_is_reported = self.settings.form_actions.report(method);
         }
         let mut prefixed = Vec::new();
         for (at, attribute) in attributes.iter().enumerate() {
@@ -239,12 +240,11 @@ impl<'a> Reader<'a, '_> {
                 self.add_raw(raw, Hop::Link, at)
             }
             AttributeName::Formaction if matches!(element, "button" | "input") => {
-                let method = self.value(AttributeName::Formmethod);
-                if if method.is_some() {
-                    self.is_form_reported(method)
-                } else {
-                    self.form_is_reported
-                } {
+                let is_reported = match self.value(AttributeName::Formmethod) {
+                    None => self.form_is_reported,
+                    method => self.settings.form_actions.report(method),
+                };
+                if is_reported {
                     self.add_raw(raw, Hop::Link, at);
                 }
             }
@@ -497,19 +497,6 @@ impl<'a> Reader<'a, '_> {
                 None => Cow::Borrowed(value),
             };
             self.add(&value, Hop::Embed, at);
-        }
-    }
-
-    /// Whether the setting `form-actions` reports the targets of forms with this method.
-    fn is_form_reported(&self, method: Option<&str>) -> bool {
-        match self.settings.form_actions {
-            FormActions::Get => !method.is_some_and(|method| {
-                ["post", "dialog"]
-                    .iter()
-                    .any(|other| method.trim().eq_ignore_ascii_case(other))
-            }),
-            FormActions::All => true,
-            FormActions::None => false,
         }
     }
 

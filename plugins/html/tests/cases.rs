@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use opilio_html::page::{self, Syntax};
-use opilio_html::{LinkUse, Settings};
+use opilio_html::{FormActions, LinkUse, Settings};
 use opilio_plugin::{FragmentContent, Hop};
 use serde::Deserialize;
 use url::Url;
@@ -245,6 +245,30 @@ fn links_to_other_pages() {
         "<select><option value='/o.html'><option value=plain><option value=12>",
         &["L /o.html option/@value"],
     );
+}
+
+#[test]
+fn targets_of_forms_are_reported_as_set() {
+    let page = "<button formaction=/a></button><form><button formaction=/b></button></form>\
+        <form action=/c><input type=submit formaction=/d></form><form method=post action=/e></form>";
+    let get = [
+        "L /a button/@formaction",
+        "L /b button/@formaction",
+        "L /c form/@action",
+        "L /d input/@formaction",
+    ];
+    let all = [&get[..], &["L /e form/@action"]].concat();
+    for (form_actions, expected) in [
+        (FormActions::Get, &get[..]),
+        (FormActions::All, &all),
+        (FormActions::None, &[]),
+    ] {
+        let settings = Settings {
+            form_actions,
+            ..Settings::default()
+        };
+        check_with(page, &settings, expected);
+    }
 }
 
 #[test]
