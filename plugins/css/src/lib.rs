@@ -1,6 +1,6 @@
 //! The `css` extractor: imports, images, fonts and all other references of a style sheet.
 //!
-//! [`sheet::read`] does the work as a function over text; this file makes a plugin of it.
+//! [`sheet::read`] finds them in text; this file defines the plugin.
 
 pub mod sheet;
 
@@ -30,7 +30,7 @@ impl Extractor for Css {
         // Most `style` attributes are fragments of a few bytes, and `sheet::read` is fast on them.
         let links = sheet::read(&text)
             .into_iter()
-            .map(|found| Link::new(found.uri, Hop::Embed, found.place.context()))
+            .map(|found| Link::new(found.uri, Hop::Embed, found.syntax.context()))
             .collect();
         Extraction {
             links,

@@ -1,12 +1,12 @@
-//! References in a style sheet, found with the tokens of CSS Syntax Level 3 (§4): comments, strings and escapes are recognised.
-//! The sheet is not parsed: a reference counts anywhere. So faulty and truncated sheets and `style` attributes need no special
+//! Finds references in a style sheet, with the tokens of CSS Syntax Level 3 (§4): comments, strings and escapes are recognised.
+//! The sheet is not parsed: a reference counts anywhere. So invalid and truncated sheets and `style` attributes need no special
 //! rules.
 
 use std::borrow::Cow;
 
 use memchr::memmem;
 
-/// Longest reference reported.
+/// Longest reference reported, in bytes.
 pub const REFERENCE_BYTES_MAX: usize = 128 * 1024;
 
 /// Deepest nesting of brackets that is tracked. Deeper `image-set` with bare strings is not recognised.
@@ -14,16 +14,16 @@ const DEPTH_MAX: usize = 1_000;
 
 /// A reference in a style sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundReference {
     /// The reference with decoded escapes.
     pub uri: String,
     /// The syntax of the reference.
-    pub place: Place,
+    pub syntax: Syntax,
 }
 
 /// Syntax of a reference in a style sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Syntax {
     /// `@import "…"` and `@import url(…)`.
     Import,
     /// `url(…)` and `src(…)`.
@@ -34,7 +34,7 @@ pub enum Place {
     Filter,
 }
 
-impl Place {
+impl Syntax {
     /// The text for the link's context.
     pub fn context(self) -> &'static str {
         match self {
@@ -47,14 +47,14 @@ impl Place {
 }
 
 /// Finds every reference of a style sheet, in order.
-pub fn read(text: &str) -> Vec<Found> {
+pub fn read(text: &str) -> Vec<FoundReference> {
     let mut reader = Reader {
         text,
         at: 0,
         open: Vec::new(),
         too_deep: 0,
         rule: Rule::None,
-        names_source: false,
+        expects_source: false,
         found: Vec::new(),
     };
     reader.read();
@@ -67,7 +67,7 @@ enum Rule {
     None,
     /// The next string or `url(…)` is an import.
     Import,
-    /// `@namespace`, `@document`: their URLs are names.
+    /// `@namespace`, `@document`: URLs in them are names, not references.
     Naming,
 }
 
@@ -80,6 +80,7 @@ enum Bracket {
     Image,
     /// `AlphaImageLoader(`.
     Filter,
+    /// Any other bracket.
     Other,
 }
 
@@ -90,9 +91,9 @@ struct Reader<'a> {
     /// Number of open brackets deeper than the limit.
     too_deep: usize,
     rule: Rule,
-    /// Whether a filter has named `src`, and its value is still to be read.
-    names_source: bool,
-    found: Vec<Found>,
+    /// Whether the next string in a filter is the value of `src`.
+    expects_source: bool,
+    found: Vec<FoundReference>,
 }
 
 impl<'a> Reader<'a> {
@@ -122,7 +123,7 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     if starts_name(bytes, self.at) {
                         let name = self.take_name();
-                        self.rule = rule(&name);
+                        self.rule = rule_named(&name);
                     }
                 }
                 Class::Hash => {
@@ -185,7 +186,7 @@ impl<'a> Reader<'a> {
         let name = self.take_name();
         if bytes.get(self.at) != Some(&b'(') {
             if self.bracket() == Bracket::Filter {
-                self.names_source = name.eq_ignore_ascii_case("src");
+                self.expects_source = name.eq_ignore_ascii_case("src");
             }
             return;
         }
@@ -203,7 +204,7 @@ impl<'a> Reader<'a> {
             }
             return;
         }
-        self.open(function(&name));
+        self.open(bracket_of(&name));
     }
 
     /// Reads a number (§4.3.12) with its unit, so that the unit is not taken for a name (`1url(`).
@@ -232,45 +233,47 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reports a string if it is a reference.
     fn on_string(&mut self, string: Cow<'a, str>) {
         match self.bracket() {
             Bracket::Url => {
-                // Any further string belongs to a modifier.
+                // Further strings belong to modifiers.
                 if let Some(last) = self.open.last_mut() {
                     *last = Bracket::Other;
                 }
                 self.report_url(string);
             }
-            Bracket::Image if self.rule != Rule::Naming => self.report(string, Place::Image),
-            Bracket::Filter if self.names_source => {
-                self.names_source = false;
-                self.report(string, Place::Filter);
+            Bracket::Image if self.rule != Rule::Naming => self.report(string, Syntax::Image),
+            Bracket::Filter if self.expects_source => {
+                self.expects_source = false;
+                self.report(string, Syntax::Filter);
             }
             _ if self.rule == Rule::Import && self.open.is_empty() => {
                 self.rule = Rule::None;
-                self.report(string, Place::Import);
+                self.report(string, Syntax::Import);
             }
             _ => {}
         }
     }
 
+    /// Reports the reference of a `url(…)`, unless it is a name.
     fn report_url(&mut self, uri: Cow<'a, str>) {
         match self.rule {
             Rule::Naming => {}
             Rule::Import => {
                 self.rule = Rule::None;
-                self.report(uri, Place::Import);
+                self.report(uri, Syntax::Import);
             }
-            Rule::None => self.report(uri, Place::Url),
+            Rule::None => self.report(uri, Syntax::Url),
         }
     }
 
-    fn report(&mut self, uri: Cow<'a, str>, place: Place) {
+    fn report(&mut self, uri: Cow<'a, str>, syntax: Syntax) {
         let uri = uri.trim_matches(|c: char| c <= ' ');
         if is_fetchable(uri) {
-            self.found.push(Found {
+            self.found.push(FoundReference {
                 uri: uri.to_owned(),
-                place,
+                syntax,
             });
         }
     }
@@ -352,19 +355,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads `url(` without quotes (§4.3.6), after the blanks behind the bracket. `None` for a bad URL.
+    /// Reads the text of an unquoted `url(` (§4.3.6), from its first byte that is not a blank. `None` for a bad URL.
     fn unquoted_url(&mut self) -> Option<Cow<'a, str>> {
         let bytes = self.text.as_bytes();
         let mut start = self.at;
         let mut unescaped: Option<String> = None;
         loop {
             let Some(&byte) = bytes.get(self.at) else {
-                return Some(joined(unescaped, &self.text[start..]));
+                return Some(concatenated(unescaped, &self.text[start..]));
             };
             match byte {
                 b')' => {
                     self.at += 1;
-                    return Some(joined(unescaped, &self.text[start..self.at - 1]));
+                    return Some(concatenated(unescaped, &self.text[start..self.at - 1]));
                 }
                 b' ' | b'\t' | b'\n' | b'\r' | 0x0C => {
                     let end = self.at;
@@ -372,9 +375,9 @@ impl<'a> Reader<'a> {
                     return match bytes.get(self.at) {
                         Some(b')') => {
                             self.at += 1;
-                            Some(joined(unescaped, &self.text[start..end]))
+                            Some(concatenated(unescaped, &self.text[start..end]))
                         }
-                        None => Some(joined(unescaped, &self.text[start..end])),
+                        None => Some(concatenated(unescaped, &self.text[start..end])),
                         Some(_) => self.bad_url(),
                     };
                 }
@@ -448,14 +451,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn joined<'a>(unescaped: Option<String>, rest: &'a str) -> Cow<'a, str> {
+fn concatenated<'a>(unescaped: Option<String>, rest: &'a str) -> Cow<'a, str> {
     match unescaped {
         Some(text) => Cow::Owned(text + rest),
         None => Cow::Borrowed(rest),
     }
 }
 
-fn rule(name: &str) -> Rule {
+fn rule_named(name: &str) -> Rule {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     if is("import") {
         Rule::Import
@@ -466,7 +469,7 @@ fn rule(name: &str) -> Rule {
     }
 }
 
-fn function(name: &str) -> Bracket {
+fn bracket_of(name: &str) -> Bracket {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     if is("src") {
         Bracket::Url
@@ -479,7 +482,7 @@ fn function(name: &str) -> Bracket {
     }
 }
 
-/// Whether it can be fetched: not empty, not a position in the same document, not `data:` or similar.
+/// Whether a reference can be fetched: not empty, not a fragment of the same document, not `data:` or similar.
 fn is_fetchable(uri: &str) -> bool {
     const UNFETCHABLE: [&str; 7] = [
         "data",
@@ -560,7 +563,7 @@ enum Class {
     End,
 }
 
-/// The token class that each byte begins.
+/// The class of the token that each byte begins.
 static CLASS: [Class; 256] = {
     let mut class = [Class::Plain; 256];
     let mut byte = 0;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use opilio_css::sheet::{self, Place};
+use opilio_css::sheet::{self, Syntax};
 use serde::Deserialize;
 use url::Url;
 
@@ -16,12 +16,12 @@ struct Case {
 }
 
 #[test]
-fn golden_cases_hold() {
+fn golden_cases_pass() {
     opilio_plugin::testing::check_cases(&opilio_css::plugins(), "cases");
 }
 
 #[test]
-fn every_case_of_the_predecessor_holds() {
+fn every_heritrix_case_passes() {
     let cases: Vec<Case> =
         serde_json::from_str(include_str!("../cases/predecessor/cases.json")).unwrap();
     assert!(cases.len() >= 9);
@@ -59,11 +59,11 @@ fn imports() {
     check("@import   url(x.css)", &["x.css"]);
     check("@import 'a.css' url(b.png)", &["a.css", "b.png"]);
     check("@imports 'a.css'; @x-import 'b.css'", &[]);
-    let places: Vec<Place> = sheet::read("@import url(a); b{c:url(d)}")
+    let syntaxes: Vec<Syntax> = sheet::read("@import url(a); b{c:url(d)}")
         .iter()
-        .map(|found| found.place)
+        .map(|found| found.syntax)
         .collect();
-    assert_eq!(places, [Place::Import, Place::Url]);
+    assert_eq!(syntaxes, [Syntax::Import, Syntax::Url]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn image_sets() {
 }
 
 #[test]
-fn what_is_none() {
+fn other_strings_and_unfetchable_urls_are_ignored() {
     check("/* url(x.png) */ a{b:'url(y.png)'}", &[]);
     check("/* @import 'a.css';", &[]);
     check(

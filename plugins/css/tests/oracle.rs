@@ -1,4 +1,5 @@
-//! Compares the reader of style sheets with another tokenizer, cssparser, on random sheets; and measures its time.
+//! Compares the reader of style sheets with the tokenizer cssparser on random sheets. Also measures time: hostile input must take
+//! linear time.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};
@@ -7,14 +8,14 @@ use cssparser::{ParseError, Parser, Token};
 use opilio_css::sheet;
 use proptest::prelude::*;
 
-/// The references in cssparser's tokens, by the same rules.
+/// Finds references in the tokens of cssparser, by the same rules.
 #[derive(Default)]
-struct Oracle {
+struct CssparserReader {
     rule: &'static str,
     found: Vec<String>,
 }
 
-impl Oracle {
+impl CssparserReader {
     fn report(&mut self, uri: &str) {
         let uri = uri.trim_matches(|c: char| c <= ' ');
         if !uri.is_empty() && !uri.starts_with('#') {
@@ -22,11 +23,11 @@ impl Oracle {
         }
     }
 
-    /// `function`: the function whose brackets are being read; empty at the top.
+    /// Reads one level of tokens. `function`: the function whose brackets are being read, or an empty string. `at_top`: whether
+    /// the position is outside of functions, parentheses and square brackets.
     fn read(&mut self, parser: &mut Parser<'_>, function: &str, at_top: bool) {
         let mut takes_string = matches!(function, "url" | "src");
         while let Ok(token) = parser.next().cloned() {
-            let nested = |name: &str| name.to_ascii_lowercase();
             match &token {
                 Token::AtKeyword(name) => {
                     self.rule = match name.to_ascii_lowercase().as_str() {
@@ -62,7 +63,7 @@ impl Oracle {
                     }
                 }
                 Token::Function(name) => {
-                    let name = nested(name);
+                    let name = name.to_ascii_lowercase();
                     self.nested(parser, &name, false);
                 }
                 Token::ParenthesisBlock | Token::SquareBracketBlock => {
@@ -86,10 +87,10 @@ impl Oracle {
     }
 }
 
-fn theirs(text: &str) -> Vec<String> {
-    let mut oracle = Oracle::default();
-    oracle.read(&mut Parser::new(text), "", true);
-    oracle.found
+fn cssparser_references(text: &str) -> Vec<String> {
+    let mut reader = CssparserReader::default();
+    reader.read(&mut Parser::new(text), "", true);
+    reader.found
 }
 
 /// Sheets with matching brackets. After a mismatch this reader resumes at the next brace, and other tokenizers do not.
@@ -196,21 +197,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, max_global_rejects: 60_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn sheets_are_read_as_cssparser_reads_them(text in sheet()) {
+    fn references_are_those_of_cssparser(text in sheet()) {
         prop_assume!(is_balanced(&text) && !text.contains('{') && !text.contains('}'));
         let found: Vec<String> = sheet::read(&text).into_iter().map(|found| found.uri).collect();
-        prop_assert_eq!(found, theirs(&text));
+        prop_assert_eq!(found, cssparser_references(&text));
     }
 
     #[test]
-    fn anything_is_read(text in sheet(), other in "\\PC{0,40}") {
+    fn any_text_is_read(text in sheet(), other in "\\PC{0,40}") {
         sheet::read(&(text + &other));
     }
 }
 
 #[test]
 fn hostile_input_takes_linear_time() {
-    /// Takes about a second; in quadratic time it would take hours. Debug builds use less.
+    /// Size of an input. One takes about a second; in quadratic time it would take hours. Debug builds use less.
     const BYTES: usize = if cfg!(debug_assertions) {
         1024 * 1024
     } else {

@@ -1,7 +1,7 @@
-//! The extractor's links in files, and its speed.
+//! Prints the links of HTML files, or measures the extractor's speed.
 //!
-//! `html-links FILE…` prints one line for each link: file, hop, context, reference, parted by tabs.
-//! `html-links --bench FILE…` reads all files ten times over and prints megabytes per second.
+//! `html-links FILE…` prints one line for each link: file, hop, context and reference, separated by tabs.
+//! `html-links --bench FILE…` reads all files ten times and prints the best speed in MB/s.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

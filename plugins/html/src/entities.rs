@@ -1,17 +1,17 @@
 //! Decodes character references in attribute values, as in the HTML standard (§13.2.5.72–80).
 //!
-//! It serves only attribute values. In them a name without its semicolon counts only if neither `=` nor a letter or digit
-//! follows it, so `?a=1&copy=2` stays unchanged.
+//! Text outside of attributes is not decoded here. In an attribute value, a name without its semicolon counts only if neither `=`
+//! nor a letter or digit follows it, so `?a=1&copy=2` stays unchanged.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-/// Every named reference of the standard, sorted by bytes, one a line. A line has the name, `;` or `&`, and the characters. `&`
+/// All named references of the standard, one per line, sorted by bytes. A line has the name, `;` or `&`, and the characters. `&`
 /// marks a name that also counts without a semicolon.
 const NAMES: &str = include_str!("entities.txt");
 
-/// Longest name in the table (`CounterClockwiseContourIntegral`).
+/// Longest name in the table (`CounterClockwiseContourIntegral`), in bytes.
 const NAME_BYTES_MAX: usize = 31;
 
 /// Decodes the character references in an attribute value.
@@ -55,7 +55,7 @@ impl Characters {
     fn push_to(&self, text: &mut String) {
         match self {
             Self::One(character) => text.push(*character),
-            // Two references stand for characters that would break the table's lines.
+            // The table escapes line breaks and tabs, which would break its lines.
             Self::Named("\\n") => text.push('\n'),
             Self::Named("\\t") => text.push('\t'),
             Self::Named(characters) => text.push_str(characters),
@@ -144,7 +144,7 @@ fn named(name: &str) -> Option<(&'static str, bool)> {
     None
 }
 
-/// Characters of the numeric references 0x80 to 0x9F. Those undefined in windows-1252 stay controls.
+/// Characters of the numeric references 0x80 to 0x9F. Those undefined in windows-1252 stay control characters.
 const WINDOWS_1252: [char; 32] = [
     '\u{20AC}', '\u{81}', '\u{201A}', '\u{192}', '\u{201E}', '\u{2026}', '\u{2020}', '\u{2021}',
     '\u{2C6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8D}', '\u{17D}', '\u{8F}',
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn named_references_are_undone() {
+    fn named_references_are_decoded() {
         check("?a=1&amp;b=2", "?a=1&b=2");
         check("&lt;a href=x.html&gt;", "<a href=x.html>");
         check("caf&eacute;", "café");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_semicolon_counts_only_where_nothing_continues_it() {
+    fn a_name_without_semicolon_counts_only_if_nothing_continues_it() {
         check("?a=1&amp", "?a=1&");
         check("?a&amp/b", "?a&/b");
         check("?a=1&copy=2&reg=3", "?a=1&copy=2&reg=3");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_undone() {
+    fn numeric_references_are_decoded() {
         check("&#47;&#x2f;&#X2F", "///");
         check("&#58x", ":x");
         check(
@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_replacement_character() {
+    fn nul_becomes_a_replacement_character() {
         check("\0a&amp;\0", "\u{FFFD}a&\u{FFFD}");
         check("&amp\0;", "&\u{FFFD};");
     }
 
     #[test]
-    fn lone_ampersands_stay() {
+    fn lone_ampersands_stay_unchanged() {
         check("a&b", "a&b");
         check("&", "&");
         check("&&amp;&", "&&&");

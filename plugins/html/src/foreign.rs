@@ -1,12 +1,12 @@
-//! Tracks whether a position is inside SVG or MathML: the part of a tree builder that links depend on. There `<![CDATA[` opens
-//! a CDATA section, and `<title/>` or `<script/>` close themselves.
+//! Tracks whether a position is inside SVG or MathML. Links depend on no other part of a tree builder. Inside SVG and MathML,
+//! `<![CDATA[` opens a CDATA section, and `<title/>` or `<script/>` close themselves.
 
-/// Deepest nesting that is tracked. Deeper elements are not distinguished.
+/// Deepest nesting that is tracked. Deeper elements are ignored.
 const DEPTH_MAX: usize = 256;
 
 /// The open SVG and MathML elements, and the elements in them that contain HTML again.
 #[derive(Debug, Default)]
-pub(crate) struct Foreign {
+pub(crate) struct ForeignContent {
     open: Vec<&'static str>,
 }
 
@@ -73,40 +73,40 @@ const BREAKOUTS: &[&str] = &[
     "var",
 ];
 
-impl Foreign {
+impl ForeignContent {
     /// Whether the position is inside SVG or MathML, and not in an HTML part of them.
     #[inline]
     pub(crate) fn inside(&self) -> bool {
         self.open.last().is_some_and(|name| ROOTS.contains(name))
     }
 
-    /// Enters a start tag; `name` is in lower case. Returns whether the element belongs to SVG or MathML. This includes `title`
-    /// in `svg`, although its content is HTML again.
+    /// Processes a start tag; `name` is in lower case. Returns whether the element belongs to SVG or MathML. This includes
+    /// `title` in `svg`, although its content is HTML again.
     #[inline]
     pub(crate) fn start(&mut self, name: &str, self_closing: bool) -> bool {
-        let root = known(&ROOTS, name);
+        let root = find_name(&ROOTS, name);
         if root.is_none() && !self.inside() {
             return false;
         }
         if BREAKOUTS.binary_search(&name).is_ok() {
-            self.leave();
+            self.break_out();
             return false;
         }
         if !self_closing && self.open.len() < DEPTH_MAX {
             self.open
-                .extend(root.or_else(|| known(&INTEGRATION_POINTS, name)));
+                .extend(root.or_else(|| find_name(&INTEGRATION_POINTS, name)));
         }
         true
     }
 
-    /// Leaves SVG and MathML at an HTML tag, up to the next part of them that contains HTML.
-    fn leave(&mut self) {
+    /// Closes SVG and MathML elements up to the innermost element that contains HTML.
+    fn break_out(&mut self) {
         while self.inside() {
             self.open.pop();
         }
     }
 
-    /// Enters an end tag; `name` is in lower case.
+    /// Processes an end tag; `name` is in lower case.
     #[inline]
     pub(crate) fn end(&mut self, name: &str) {
         if self.open.is_empty() {
@@ -119,12 +119,12 @@ impl Foreign {
         } else if self.open.last() == Some(&name) {
             self.open.pop();
         } else if matches!(name, "br" | "p") {
-            self.leave();
+            self.break_out();
         }
     }
 }
 
-fn known(names: &[&'static str], name: &str) -> Option<&'static str> {
+fn find_name(names: &[&'static str], name: &str) -> Option<&'static str> {
     names.iter().find(|known| **known == name).copied()
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[track_caller]
     fn check(tags: &str, expected: bool) {
-        let mut foreign = Foreign::default();
+        let mut foreign = ForeignContent::default();
         for tag in tags.split(' ') {
             match (tag.strip_prefix('/'), tag.strip_suffix('/')) {
                 (Some(name), _) => foreign.end(name),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_apart() {
+    fn positions_inside_svg_and_mathml_are_recognised() {
         check("svg", true);
         check("svg g path/", true);
         check("svg/", false);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_told_apart() {
+    fn elements_of_svg_and_mathml_are_recognised() {
         for (before, name, expected) in [
             ("", "svg", true),
             ("", "title", false),
@@ -175,7 +175,7 @@ mod tests {
             ("math", "script", true),
             ("svg", "p", false),
         ] {
-            let mut foreign = Foreign::default();
+            let mut foreign = ForeignContent::default();
             for tag in before.split_whitespace() {
                 foreign.start(tag, false);
             }

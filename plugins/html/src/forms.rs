@@ -9,18 +9,20 @@ use std::borrow::Cow;
 use opilio_plugin::prelude::*;
 
 use crate::entities::decode;
-use crate::foreign::Foreign;
+use crate::foreign::ForeignContent;
 use crate::names::NAME_BYTES_MAX;
 use crate::page::{Syntax, lower, raw_text};
 use crate::reference::{self, Reference};
 use crate::tokenizer::{Attribute, Token, Tokenizer};
 
-/// Most forms of a page, controls of all forms, and options of one control. Pages with more were not written for people.
+/// Most forms read from a page. Pages with more were not written for people.
 const FORMS_MAX: usize = 200;
+
+/// Most controls read from a page, and most options read from a control.
 const CONTROLS_MAX: usize = 2_000;
 
 /// Longest URI made from a form, in bytes: the common limit of servers.
-const ADDRESS_BYTES_MAX: usize = 8 * 1024;
+const URI_BYTES_MAX: usize = 8 * 1024;
 
 /// Settings of the `forms` extractor.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
@@ -82,10 +84,10 @@ impl Extractor for Forms {
             if let Some(password) = form.password() {
                 report_login(document, &form, password);
             } else if self.settings.submit
-                && let Some(uri) = form.address(charset, self.settings.blank)
+                && let Some(uri) = form.submission_uri(charset, self.settings.blank)
             {
                 let mut link = Link::new(uri, Hop::Submit, "form/@action");
-                // A form without an action requests its own page, whatever the base is.
+                // A form without an action requests its own page, even if the page has another base.
                 if form.target().0.is_empty() {
                     link.base = Some(document.uri());
                 }
@@ -96,7 +98,7 @@ impl Extractor for Forms {
     }
 }
 
-/// Leaves a note with the fields of the login form, and an annotation.
+/// Reports a login form as an annotation, and as a note with its fields.
 fn report_login(document: &Document, form: &Form<'_>, password: &Control<'_>) {
     let (action, method) = form.target();
     let user = form
@@ -107,7 +109,7 @@ fn report_login(document: &Document, form: &Form<'_>, password: &Control<'_>) {
         .last()
         .map_or("", |control| control.name.as_ref());
     count("login-forms", 1);
-    // The first of several forms is the main one of the page.
+    // Of several login forms, the first is the main one of the page.
     if document.note("login-form").is_some() {
         return;
     }
@@ -141,12 +143,12 @@ struct Form<'a> {
 /// Kinds of controls, as far as they matter for submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Text fields.
+    /// Text fields, including `textarea`.
     Text,
     Password,
     Hidden,
     /// Check boxes and radio buttons.
-    Box,
+    Checkable,
     Range,
     Select {
         multiple: bool,
@@ -208,7 +210,7 @@ impl<'a> Form<'a> {
             .filter(|button| !button.disabled)
     }
 
-    /// Action and method of the form or its button.
+    /// The action and the method: those of the default button, or else of the form.
     fn target(&self) -> (Cow<'a, str>, Cow<'a, str>) {
         let button = self.button();
         let action = button.and_then(|button| button.action.clone());
@@ -225,10 +227,11 @@ impl<'a> Form<'a> {
         )
     }
 
-    /// The URI that submission requests; `None` if there is none, or its entries cannot be encoded.
-    fn address(&self, charset: Charset, blank: bool) -> Option<String> {
+    /// The URI that submission requests. `None` if the method is not GET, the action is not a reference, a required field is
+    /// empty, an entry cannot be encoded, or the URI is too long. `blank`: whether to submit forms without text.
+    fn submission_uri(&self, charset: Charset, blank: bool) -> Option<String> {
         let (action, method) = self.target();
-        if method != "get" || !self.may_be_sent() || (!blank && self.is_blank()) {
+        if method != "get" || !self.is_submittable() || (!blank && self.is_blank()) {
             return None;
         }
         let action = match reference::reference(&action) {
@@ -238,36 +241,36 @@ impl<'a> Form<'a> {
         };
         // The entries replace the query.
         let path = &action[..action.find(['?', '#']).unwrap_or(action.len())];
-        let mut address = format!("{path}?");
+        let mut uri = format!("{path}?");
         let mut is_first = true;
         for (name, value) in self.entries() {
             if !is_first {
-                address.push('&');
+                uri.push('&');
             }
             is_first = false;
-            charset.encode(&name, &mut address)?;
-            address.push('=');
+            charset.encode(&name, &mut uri)?;
+            uri.push('=');
             let value = if name == "_charset_" && value.is_empty() {
                 Cow::Borrowed(charset.name())
             } else {
                 value
             };
-            charset.encode(&value, &mut address)?;
-            if address.len() > ADDRESS_BYTES_MAX {
+            charset.encode(&value, &mut uri)?;
+            if uri.len() > URI_BYTES_MAX {
                 return None;
             }
         }
-        Some(address)
+        Some(uri)
     }
 
-    /// Whether a browser would submit it: no required field is empty.
-    fn may_be_sent(&self) -> bool {
+    /// Whether a browser would submit the form: no required field is empty.
+    fn is_submittable(&self) -> bool {
         if self.novalidate || self.button().is_some_and(|button| button.novalidate) {
             return true;
         }
         let is_missing = |control: &Control<'_>| match control.kind {
             Kind::Text => control.value.as_ref().is_none_or(|value| value.is_empty()),
-            Kind::Box => !control.checked,
+            Kind::Checkable => !control.checked,
             Kind::File => true,
             Kind::Select { .. } => control
                 .choices()
@@ -281,12 +284,12 @@ impl<'a> Form<'a> {
                 && is_missing(control)
                 // One checked radio button of a group is enough.
                 && !self.controls.iter().any(|other| {
-                    control.kind == Kind::Box && other.name == control.name && other.checked
+                    control.kind == Kind::Checkable && other.name == control.name && other.checked
                 })
         })
     }
 
-    /// Whether it has text fields, all of them empty.
+    /// Whether the form has text fields and all are blank.
     fn is_blank(&self) -> bool {
         let mut texts = self.controls.iter().filter(|control| control.is_text());
         let mut has_text = false;
@@ -299,7 +302,7 @@ impl<'a> Form<'a> {
         }) && has_text
     }
 
-    /// Names and values, in document order.
+    /// Names and values to submit, in document order.
     fn entries(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
         let button = self.button();
         let mut entries = Vec::new();
@@ -308,13 +311,13 @@ impl<'a> Form<'a> {
             if control.disabled
                 || control.kind == Kind::Inert
                 || (matches!(control.kind, Kind::Submit | Kind::Image) && !is_button)
-                || (control.kind == Kind::Box && !control.checked)
+                || (control.kind == Kind::Checkable && !control.checked)
             {
                 continue;
             }
             let name = Cow::Borrowed(control.name.as_ref());
             if control.kind == Kind::Image {
-                // The coordinates of the click; a keyboard click is at the corner.
+                // The coordinates of the click; a click by keyboard has 0 and 0.
                 let dot = if name.is_empty() { "" } else { "." };
                 for axis in ["x", "y"] {
                     entries.push((Cow::Owned(format!("{name}{dot}{axis}")), Cow::Borrowed("0")));
@@ -336,7 +339,7 @@ impl<'a> Form<'a> {
                 }
                 (_, Kind::File) => Cow::Borrowed(""),
                 (Some(value), _) => Cow::Borrowed(value.as_ref()),
-                (None, Kind::Box) => Cow::Borrowed("on"),
+                (None, Kind::Checkable) => Cow::Borrowed("on"),
                 (None, Kind::Range) => Cow::Borrowed("50"),
                 (None, _) => Cow::Borrowed(""),
             };
@@ -368,14 +371,14 @@ impl<'a> Control<'a> {
 /// The forms of a page, with their controls.
 fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
     let mut forms: Vec<Form<'_>> = Vec::new();
-    // Controls with the number of the form that contains them.
+    // Controls, each with the index of the form that contains it.
     let mut controls: Vec<(Option<usize>, Control<'_>)> = Vec::new();
     let mut open = None;
-    // Open elements that affect their content: field sets, and those of them that are disabled.
-    let (mut sets, mut disabled_sets) = (0_usize, Vec::new());
-    let (mut in_list, mut in_select) = (false, false);
+    // The number of open field sets, and the numbers of the disabled ones. A disabled set disables its controls.
+    let (mut open_sets, mut disabled_sets) = (0_usize, Vec::new());
+    let (mut in_datalist, mut in_select) = (false, false);
     let mut tokenizer = Tokenizer::new(text, 0, text.len());
-    let mut foreign = Foreign::default();
+    let mut foreign = ForeignContent::default();
     let mut attributes = Vec::new();
     let mut buffer = [0; NAME_BYTES_MAX];
     while let Some(token) = tokenizer.next(&mut attributes, matters) {
@@ -386,7 +389,7 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
                 tokenizer.foreign = foreign.inside() || syntax == Syntax::Xml;
                 let tag = Tag(&attributes);
                 let closed = self_closing && syntax == Syntax::Xml;
-                let behind = tokenizer.position();
+                let after = tokenizer.position();
                 let content = match raw_text(element, is_foreign).filter(|_| !closed) {
                     Some(kind) => {
                         let (start, end) = tokenizer.raw_text(name, kind);
@@ -401,17 +404,17 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
                         forms.push(tag.form());
                     }
                     "fieldset" if !closed => {
-                        sets += 1;
+                        open_sets += 1;
                         if tag.has("disabled") {
-                            disabled_sets.push(sets);
+                            disabled_sets.push(open_sets);
                         }
                     }
-                    "datalist" => in_list = !closed,
-                    "option" if in_select && !in_list => {
+                    "datalist" => in_datalist = !closed,
+                    "option" if in_select && !in_datalist => {
                         if let Some((_, select)) = controls.last_mut()
                             && select.options.len() < CONTROLS_MAX
                         {
-                            select.options.push(tag.choice(&text[behind..]));
+                            select.options.push(tag.choice(&text[after..]));
                         }
                     }
                     "input" | "button" | "select" | "textarea" if controls.len() < CONTROLS_MAX => {
@@ -431,10 +434,10 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
                 match element {
                     "form" => open = None,
                     "select" => in_select = false,
-                    "datalist" => in_list = false,
+                    "datalist" => in_datalist = false,
                     "fieldset" => {
-                        disabled_sets.retain(|set| *set < sets);
-                        sets = sets.saturating_sub(1);
+                        disabled_sets.retain(|set| *set < open_sets);
+                        open_sets = open_sets.saturating_sub(1);
                     }
                     _ => {}
                 }
@@ -442,12 +445,12 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
             Token::Comment { .. } => {}
         }
     }
-    for (standing_in, control) in controls {
+    for (enclosing_form, control) in controls {
         let owner = match &control.form {
             Some(id) => forms
                 .iter()
                 .position(|form| !id.is_empty() && form.id == *id),
-            None => standing_in,
+            None => enclosing_form,
         };
         if let Some(form) = owner.and_then(|owner| forms.get_mut(owner)) {
             form.controls.push(control);
@@ -456,7 +459,7 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
     forms
 }
 
-/// Whether an attribute matters for forms and controls.
+/// Whether an attribute with this name matters for forms and controls.
 fn matters(name: &[u8]) -> bool {
     const NAMES: [&str; 17] = [
         "action",
@@ -532,7 +535,7 @@ impl<'a> Tag<'_, 'a> {
             (_, "image") => Kind::Image,
             (_, "hidden") => Kind::Hidden,
             (_, "password") => Kind::Password,
-            (_, "checkbox" | "radio") => Kind::Box,
+            (_, "checkbox" | "radio") => Kind::Checkable,
             (_, "file") => Kind::File,
             (_, "range") => {
                 value = value.or_else(|| self.middle());
@@ -543,7 +546,7 @@ impl<'a> Tag<'_, 'a> {
                 Kind::Other
             }
             _ => {
-                // Fields of one line have no line breaks.
+                // Single-line fields have no line breaks.
                 value = value.map(|value| match value.contains(['\n', '\r']) {
                     true => Cow::Owned(value.replace(['\n', '\r'], "")),
                     false => value,
@@ -567,7 +570,7 @@ impl<'a> Tag<'_, 'a> {
         }
     }
 
-    /// The initial position of a slider.
+    /// The initial value of a slider: the middle of its range.
     fn middle(&self) -> Option<Cow<'a, str>> {
         let bound = |name: &str, other: f64| {
             self.raw(name)
@@ -576,7 +579,7 @@ impl<'a> Tag<'_, 'a> {
                 .unwrap_or(other)
         };
         let (min, max) = (bound("min", 0.0), bound("max", 100.0));
-        // With the default step of 1.
+        // Rounded to the default step of 1.
         let middle = if max < min {
             min
         } else {
@@ -585,13 +588,13 @@ impl<'a> Tag<'_, 'a> {
         Some(Cow::Owned(middle.to_string()))
     }
 
-    /// Reads an option; `behind` is the text after the tag. Without a value, an option's text is its value.
-    fn choice(&self, behind: &'a str) -> Choice<'a> {
-        /// Longest text of an option.
+    /// Reads an option; `after` is the text after the tag. Without a value, an option's text is its value.
+    fn choice(&self, after: &'a str) -> Choice<'a> {
+        /// Longest text of an option, in bytes.
         const TEXT_BYTES_MAX: usize = 1024;
         let value = self.value("value").unwrap_or_else(|| {
-            let behind = &behind[..behind.floor_char_boundary(TEXT_BYTES_MAX)];
-            let text = decode(behind.split('<').next().unwrap_or_default());
+            let after = &after[..after.floor_char_boundary(TEXT_BYTES_MAX)];
+            let text = decode(after.split('<').next().unwrap_or_default());
             let words: Vec<&str> = text.split_ascii_whitespace().collect();
             Cow::Owned(words.join(" "))
         });
@@ -603,13 +606,13 @@ impl<'a> Tag<'_, 'a> {
     }
 }
 
-/// The encoding of a form: that of its page.
+/// The character encoding of a form, which is that of its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Charset {
     Utf8,
     /// ISO-8859-1 as browsers read it.
     Windows1252,
-    /// An encoding without tables here: only ASCII can be written.
+    /// Any other encoding. Only ASCII is encoded.
     Other,
 }
 
@@ -618,7 +621,7 @@ impl Charset {
         match label.map(str::to_ascii_lowercase).as_deref() {
             None | Some("utf-8" | "utf8" | "us-ascii") => Self::Utf8,
             Some("windows-1252" | "iso-8859-1" | "latin1") => Self::Windows1252,
-            // UTF-16 is sent as UTF-8.
+            // Browsers submit the forms of UTF-16 pages as UTF-8.
             Some("utf-16" | "utf-16le" | "utf-16be") => Self::Utf8,
             Some(_) => Self::Other,
         }
@@ -631,13 +634,13 @@ impl Charset {
         }
     }
 
-    /// Appends a name or value in the form `application/x-www-form-urlencoded`; `None` if it cannot be encoded.
-    fn encode(self, text: &str, address: &mut String) -> Option<()> {
+    /// Appends a name or value, encoded as `application/x-www-form-urlencoded`; `None` if it cannot be encoded.
+    fn encode(self, text: &str, uri: &mut String) -> Option<()> {
         for character in text.chars() {
             let mut buffer = [0; 4];
             let bytes = match (self, character) {
                 (_, ' ') => {
-                    address.push('+');
+                    uri.push('+');
                     continue;
                 }
                 (Self::Utf8, _) | (_, '\0'..='\x7F') => {
@@ -651,11 +654,11 @@ impl Charset {
             };
             for &byte in bytes {
                 if byte.is_ascii_alphanumeric() || matches!(byte, b'*' | b'-' | b'.' | b'_') {
-                    address.push(char::from(byte));
+                    uri.push(char::from(byte));
                 } else {
-                    address.push('%');
+                    uri.push('%');
                     for digit in [byte >> 4, byte & 15] {
-                        address.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+                        uri.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
                     }
                 }
             }
@@ -692,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_are_sent_as_they_stand() {
+    fn controls_are_submitted_unchanged() {
         check(
             "<form action='/s?old=1#x'><input name=q value='a b&amp;c'><input type=hidden name=h value=é>\
              <input type=checkbox name=c checked><input type=checkbox name=d><input type=radio name=r value=1>\
@@ -715,7 +718,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_button_goes_along_and_may_say_where_to() {
+    fn the_default_button_is_submitted_and_may_override_the_target() {
         check(
             "<form action=/a><button type=button name=x value=1></button><button name=go value=1 formaction=/b>\
              </button><input type=submit name=other></form>",
@@ -732,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_without_an_action_asks_for_its_own_page() {
+    fn a_form_without_an_action_requests_its_own_page() {
         let extraction = extract(
             Settings::default(),
             "<base href=http://b.org/><form><input name=q></form>",
@@ -744,7 +747,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_belong_to_forms_by_place_or_by_name() {
+    fn controls_belong_to_the_form_around_them_or_the_one_they_name() {
         check(
             "<input name=early form=f><form id=f action=/f><input name=in></form><input name=stray>\
              <input name=late form=f><form action=/g><input name=y form=f><form action=/inner><input name=z></form>",
@@ -758,7 +761,7 @@ mod tests {
     }
 
     #[test]
-    fn what_browsers_would_not_send_is_not_asked_for() {
+    fn forms_that_browsers_would_not_submit_are_ignored() {
         check("<form action=/a><input name=q required></form>", &[]);
         check(
             "<form action=/a novalidate><input name=q required></form>",
@@ -781,7 +784,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_reported_and_never_sent() {
+    fn logins_are_reported_and_never_submitted() {
         let page = document("http://e.org/login").media_type("text/html").text(
             "<form action=/in method=post><input type=hidden name=t value=1><input name=log><input type=password name=pwd>\
              </form><form><input name=u><input type=password name=p></form>",
@@ -796,7 +799,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_page_cannot_write_is_left_out() {
+    fn forms_that_the_charset_cannot_encode_are_ignored() {
         let form = "<form action=/a><input name=q value='é'></form><form action=/b><input name=q value='ж'></form>";
         let links = |charset: &str| {
             let page = document("http://e.org/")
@@ -816,7 +819,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_hold() {
+    fn settings_apply() {
         let form = "<form action=/a><input name=q><input type=hidden name=h value=1></form><form action=/b></form>";
         let uris = |settings| {
             let extraction = extract(settings, form);
@@ -841,7 +844,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_soup_is_read(html in "(<|</|>|form|input|select|option|textarea| name=a| type=password| form=a|=|\"|'|&amp;|é){0,60}") {
+        fn any_tag_soup_is_read(html in "(<|</|>|form|input|select|option|textarea| name=a| type=password| form=a|=|\"|'|&amp;|é){0,60}") {
             extract(Settings::default(), &html);
         }
     }

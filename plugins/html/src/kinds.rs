@@ -1,17 +1,17 @@
-//! Meaning of words for links: `rel` of `<link>`, names of `<meta>`, types of `<script>`.
+//! Classifies links by the `rel` of `<link>`, the name of `<meta>` and the type of `<script>`.
 
 use opilio_plugin::Hop;
 
 use crate::reference::{is_absolute, is_likely};
 use crate::settings::Settings;
 
-/// The hop of `<link rel=… href>`; `None` if the link does not name a document, or the profile ignores it.
+/// The hop of `<link rel=… href>`; `None` if the link does not name a document, or the settings ignore it.
 pub(crate) fn link_hop(rel: &str, settings: &Settings) -> Option<Hop> {
     let mut hop = None;
     for word in rel.split_ascii_whitespace() {
         let word = word.to_ascii_lowercase();
         let kind = match word.as_str() {
-            // The page needs it, whatever other words say.
+            // The page needs the document; other words do not matter.
             "stylesheet" | "icon" | "preload" | "modulepreload" | "prefetch" | "prerender"
             | "mask-icon" | "fluid-icon" | "image_src" | "import" | "subresource"
             | "stylesheet/less" => return Some(Hop::Embed),
@@ -43,7 +43,7 @@ pub(crate) enum Meta {
     Text,
 }
 
-/// Reads the name of a `<meta>`.
+/// Classifies the content of a `<meta>` by its name.
 pub(crate) fn meta(name: &str, content: &str) -> Meta {
     let name = name.trim().to_ascii_lowercase();
     if name == "robots" {
@@ -133,7 +133,7 @@ pub(crate) fn script_type(kind: Option<&str>, language: Option<&str>) -> Option<
             | "application/ecmascript" | "text/x-javascript" | "text/jscript" | "text/livescript" | "text/babel"
             | "text/jsx" | "javascript" | "text/javascript1.0" | "text/javascript1.1" | "text/javascript1.2"
             | "text/javascript1.3" | "text/javascript1.4" | "text/javascript1.5" | "text/typescript"
-            // Types that optimisers give a script to run it later.
+            // Types with which optimisers defer a script.
             | "text/rocketscript" | "text/plain" | "text/partytown" | "application/x-ecmascript",
         ) => JAVASCRIPT,
         Some("importmap") => "application/importmap+json",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn rel_gives_the_hop() {
+    fn rel_determines_the_hop() {
         for rel in [
             "stylesheet",
             "my STYLESHEET rocks",
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_profile_decides_on_some() {
+    fn settings_change_or_ignore_links() {
         use crate::settings::LinkUse;
         let settings = Settings {
             manifest_links: LinkUse::Link,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn meta_names_say_what_the_content_is() {
+    fn meta_contents_are_classified_by_name() {
         assert_eq!(meta("ROBOTS", "noindex"), Meta::Robots);
         assert_eq!(meta("og:image", "a.png"), Meta::Reference(Hop::Embed));
         assert_eq!(
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn script_types_are_told_apart() {
+    fn script_types_are_classified() {
         for (kind, expected) in [
             (None, Some("text/javascript")),
             (Some(""), Some("text/javascript")),

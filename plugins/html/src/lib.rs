@@ -1,7 +1,7 @@
-//! The `html` extractor: links, embeds, and inline scripts and styles as fragments. Also `forms`, which shares its tokenizer.
+//! The `html` extractor: links, embeds, and inline scripts and styles as fragments. Also the `forms` extractor, which uses the
+//! same tokenizer.
 //!
-//! [`page::read`] does the work as a function over text; this file makes a plugin of it. Policy (robots, scope, limits) belongs
-//! to the host.
+//! [`page::read`] extracts them from text; this file defines the plugin. Policy (robots, scope, limits) belongs to the host.
 
 pub mod entities;
 mod foreign;

@@ -1,35 +1,35 @@
-//! Attributes that can contain a reference, or determine the meaning of another attribute.
+//! Names of attributes that can contain a reference, or determine the meaning of another attribute.
 
-/// Longest attribute or element name that is distinguished. All known names are shorter.
+/// Longest name of an attribute or element that is compared, in bytes. All known names are shorter.
 pub(crate) const NAME_BYTES_MAX: usize = 40;
 
 macro_rules! attributes {
     ($($name:ident $text:literal),+ $(,)?) => {
-        /// An attribute known by name.
+        /// The name of a known attribute.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Known {
+        pub(crate) enum AttributeName {
             $(
                 #[doc = concat!("`", $text, "`")]
                 $name,
             )+
         }
 
-        impl Known {
+        impl AttributeName {
             /// The number of known attributes.
             pub(crate) const COUNT: usize = [$(Self::$name),+].len();
 
-            /// Its name.
-            pub(crate) fn name(self) -> &'static str {
+            /// The name as text.
+            pub(crate) fn as_str(self) -> &'static str {
                 NAMES[self as usize].0
             }
 
-            /// The attribute with this name in lower case.
-            pub(crate) fn of(name: &[u8]) -> Option<Self> {
+            /// Parses a name in lower case.
+            pub(crate) fn parse(name: &[u8]) -> Option<Self> {
                 NAMES.iter().find(|(text, _)| text.as_bytes() == name).map(|(_, known)| *known)
             }
         }
 
-        const NAMES: [(&str, Known); Known::COUNT] = [$(($text, Known::$name)),+];
+        const NAMES: [(&str, AttributeName); AttributeName::COUNT] = [$(($text, AttributeName::$name)),+];
     };
 }
 
@@ -57,7 +57,7 @@ static LENGTHS: [u64; 26] = {
     lengths
 };
 
-/// Whether this attribute may matter. A fast check with a few false positives.
+/// Whether an attribute with this name may matter. A fast check with a few false positives.
 #[inline]
 pub(crate) fn may_matter(name: &[u8]) -> bool {
     let [first, second, third, ..] = *name else {
@@ -72,7 +72,7 @@ pub(crate) fn may_matter(name: &[u8]) -> bool {
             || (first == b'd' && second | 0x20 == b'a' && third | 0x20 == b't'))
 }
 
-/// The content of a `data-*` attribute, as far as its name shows.
+/// The content of a `data-*` attribute, according to its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataAttribute {
     /// An image or other part of the page that a script loads later: `data-src`, `data-lazy-src`, `data-bg`.
@@ -139,11 +139,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_names_pass_the_quick_test() {
+    fn known_names_pass_the_fast_check() {
         for (name, known) in NAMES {
             assert!(may_matter(name.as_bytes()), "{name}");
             assert!(may_matter(name.to_uppercase().as_bytes()), "{name}");
-            assert_eq!(Known::of(name.as_bytes()), Some(known));
+            assert_eq!(AttributeName::parse(name.as_bytes()), Some(known));
         }
         for name in ["onclick", "ONLOAD", "data-src", "DATA-x"] {
             assert!(may_matter(name.as_bytes()), "{name}");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn data_attributes_are_read_by_their_words() {
+    fn data_attributes_are_classified_by_their_words() {
         use DataAttribute::{Embed, Link, Srcset};
         for name in [
             "data-src",

@@ -5,30 +5,30 @@ use std::borrow::Cow;
 use opilio_plugin::{Fragment, Hop, Link};
 
 use crate::entities::decode;
-use crate::foreign::Foreign;
+use crate::foreign::ForeignContent;
 use crate::kinds::{self, Meta};
-use crate::names::{DataAttribute, Known, NAME_BYTES_MAX, data_attribute, may_matter};
+use crate::names::{AttributeName, DataAttribute, NAME_BYTES_MAX, data_attribute, may_matter};
 use crate::reference::{self, Reference};
 use crate::refresh;
-use crate::settings::{FormActions, Settings};
+use crate::settings::Settings;
 use crate::srcset;
 use crate::tokenizer::{Attribute, RawText, Token, Tokenizer};
 
 /// Most `on*` and `data-*` attributes read per tag. No tag written by a person has more.
-const FREE_ATTRIBUTES_MAX: usize = 64;
+const PREFIXED_ATTRIBUTES_MAX: usize = 64;
 
 /// Most image candidates, archives or pings read per attribute.
 const LIST_MAX: usize = 1_000;
 
-/// Longest kept text of rules for robots.
+/// Longest text of robots rules that is kept, in bytes.
 const ROBOTS_BYTES_MAX: usize = 1_000;
 
-/// The result for a page.
+/// Links, fragments and metadata of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// In document order.
     pub links: Vec<Link>,
-    /// Scripts, styles and pages within the page.
+    /// Scripts, styles and pages embedded in the page.
     pub fragments: Vec<Fragment>,
     /// The first `<base href>`, unchanged.
     pub base: Option<String>,
@@ -52,11 +52,11 @@ pub fn read(text: &str, syntax: Syntax, settings: &Settings) -> Page {
         syntax,
         settings,
         page: Page::default(),
-        values: [None; Known::COUNT],
-        form_is_get: true,
+        values: [None; AttributeName::COUNT],
+        form_is_reported: settings.form_actions.report(None),
         inert: 0,
     };
-    reader.part(0, text.len(), settings.conditional_comments);
+    reader.read_part(0, text.len(), settings.conditional_comments);
     reader.page
 }
 
@@ -65,24 +65,25 @@ struct Reader<'a, 's> {
     syntax: Syntax,
     settings: &'s Settings,
     page: Page,
-    /// Known attributes of the current tag. The first of a name counts.
-    values: [Option<&'a str>; Known::COUNT],
-    /// Whether the last opened form is sent with GET.
-    form_is_get: bool,
-    /// Number of templates and comments around the current tag. Its links count, but not its statements about the page.
+    /// Values of the known attributes of the current tag. The first attribute of a name counts.
+    values: [Option<&'a str>; AttributeName::COUNT],
+    /// `true` if the targets of the last opened form are reported; before the first form, those of a form without a method.
+    form_is_reported: bool,
+    /// Number of templates and comments around the current tag. Links in them are reported, but `base` and robots rules are
+    /// ignored.
     inert: usize,
 }
 
 impl<'a> Reader<'a, '_> {
     /// Reads `text[start..end]`: the page, or a conditional comment in it. Conditional comments are not nested, so each byte is
     /// read at most twice.
-    fn part(&mut self, start: usize, end: usize, conditional_comments: bool) {
+    fn read_part(&mut self, start: usize, end: usize, conditional_comments: bool) {
         let text = self.text;
         let mut tokenizer = Tokenizer::new(text, start, end);
-        let mut foreign = Foreign::default();
+        let mut foreign = ForeignContent::default();
         let mut attributes = Vec::new();
         let mut buffer = [0; NAME_BYTES_MAX];
-        // An open script or style of SVG, whose text ends at the next tag, and the start of that text.
+        // The kind and the start of the text of an open SVG `script` or `style`. The text ends at the next tag.
         let mut foreign_text = None;
         while let Some(token) = tokenizer.next(&mut attributes, may_matter) {
             if let Token::Start { name, .. } | Token::End { name } = token
@@ -90,16 +91,16 @@ impl<'a> Reader<'a, '_> {
             {
                 let tag = name.as_ptr() as usize - text.as_ptr() as usize;
                 let end = start + text[start..tag].rfind('<').unwrap_or_default();
-                self.embedded(kind, (start, end));
+                self.add_fragment(kind, (start, end));
             }
             match token {
                 Token::Start { name, self_closing } => {
                     let element = lower(name, &mut buffer);
                     let is_foreign = foreign.start(element, self_closing);
                     if !attributes.is_empty() {
-                        self.tag(element, is_foreign, &attributes);
+                        self.start_tag(element, is_foreign, &attributes);
                     } else if element == "form" {
-                        self.form_is_get = true;
+                        self.form_is_reported = self.settings.form_actions.report(None);
                     }
                     let closed = self_closing && (is_foreign || self.syntax == Syntax::Xml);
                     if !closed && is_foreign && matches!(element, "script" | "style") {
@@ -108,7 +109,7 @@ impl<'a> Reader<'a, '_> {
                     } else if !closed && let Some(kind) = raw_text(element, is_foreign) {
                         let range = tokenizer.raw_text(name, kind);
                         if let Some(kind) = self.text_kind(element, !attributes.is_empty()) {
-                            self.embedded(kind, range);
+                            self.add_fragment(kind, range);
                         }
                     }
                     if element == "template" && !is_foreign && !closed {
@@ -131,32 +132,33 @@ impl<'a> Reader<'a, '_> {
                     {
                         let inert = self.inert;
                         self.inert += 1;
-                        self.part(offset + open + 2, offset + text.len(), false);
+                        self.read_part(offset + open + 2, offset + text.len(), false);
                         self.inert = inert;
                     }
                 }
             }
         }
         if let Some((kind, start)) = foreign_text {
-            self.embedded(kind, (start, end));
+            self.add_fragment(kind, (start, end));
         }
     }
 
-    fn value(&self, known: Known) -> Option<&'a str> {
+    fn value(&self, known: AttributeName) -> Option<&'a str> {
         self.values[known as usize]
     }
 
-    fn decoded(&self, known: Known) -> Option<Cow<'a, str>> {
+    fn decoded(&self, known: AttributeName) -> Option<Cow<'a, str>> {
         self.value(known).map(decode)
     }
 
-    fn tag(&mut self, element: &str, is_foreign: bool, attributes: &[Attribute<'a>]) {
-        self.values = [None; Known::COUNT];
+    fn start_tag(&mut self, element: &str, is_foreign: bool, attributes: &[Attribute<'a>]) {
+        self.values = [None; AttributeName::COUNT];
         let mut buffer = [0; NAME_BYTES_MAX];
         // Attributes that describe the tag are read before its references.
+        // For the first 64 attributes: whether the attribute is the first of its name.
         let mut first = 0_u64;
         for (at, attribute) in attributes.iter().enumerate() {
-            if let Some(known) = Known::of(lower(attribute.name, &mut buffer).as_bytes())
+            if let Some(known) = AttributeName::parse(lower(attribute.name, &mut buffer).as_bytes())
                 && self.values[known as usize].is_none()
             {
                 self.values[known as usize] = Some(attribute.value);
@@ -166,12 +168,13 @@ impl<'a> Reader<'a, '_> {
             }
         }
         if element == "form" {
-            self.form_is_get = self.is_get(self.value(Known::Method));
+            let method = self.value(AttributeName::Method);
+            self.form_is_reported = self.settings.form_actions.report(method);
         }
-        let mut free = Vec::new();
+        let mut prefixed = Vec::new();
         for (at, attribute) in attributes.iter().enumerate() {
             let name = lower(attribute.name, &mut buffer);
-            if let Some(known) = Known::of(name.as_bytes()) {
+            if let Some(known) = AttributeName::parse(name.as_bytes()) {
                 let is_first = if at < 64 {
                     first >> at & 1 != 0
                 } else {
@@ -179,89 +182,102 @@ impl<'a> Reader<'a, '_> {
                         .is_some_and(|value| std::ptr::eq(value, attribute.value))
                 };
                 if is_first {
-                    self.known(element, is_foreign, known, attribute.value);
+                    self.known_attribute(element, is_foreign, known, attribute.value);
                 }
-            } else if free.len() < FREE_ATTRIBUTES_MAX
-                && !free
+            } else if prefixed.len() < PREFIXED_ATTRIBUTES_MAX
+                && !prefixed
                     .iter()
-                    .any(|seen: &&str| seen.eq_ignore_ascii_case(attribute.name))
+                    .any(|earlier: &&str| earlier.eq_ignore_ascii_case(attribute.name))
             {
-                free.push(attribute.name);
-                self.free(element, name, attribute.value);
+                prefixed.push(attribute.name);
+                self.prefixed_attribute(element, name, attribute.value);
             }
         }
     }
 
-    fn known(&mut self, element: &str, is_foreign: bool, known: Known, raw: &'a str) {
-        let at = At {
+    fn known_attribute(
+        &mut self,
+        element: &str,
+        is_foreign: bool,
+        known: AttributeName,
+        raw: &'a str,
+    ) {
+        let at = Position {
             element,
             attribute: known,
         };
         match known {
-            Known::Href | Known::XlinkHref => self.href(at, is_foreign, raw),
-            Known::Src if matches!(element, "iframe" | "frame" | "fencedframe" | "portal") => {
+            AttributeName::Href | AttributeName::XlinkHref => self.href(at, is_foreign, raw),
+            AttributeName::Src
+                if matches!(element, "iframe" | "frame" | "fencedframe" | "portal") =>
+            {
                 if let Some(hop) = self.settings.frame_links.hop() {
-                    self.link(raw, hop, at);
+                    self.add_raw(raw, hop, at);
                 }
             }
-            Known::Src
-            | Known::Poster
-            | Known::Background
-            | Known::Lowsrc
-            | Known::Dynsrc
-            | Known::Icon
-            | Known::LazySrc
-            | Known::Realsrc => self.link(raw, Hop::Embed, at),
-            Known::Manifest if element == "html" => self.link(raw, Hop::Embed, at),
-            Known::Srcset | Known::Imagesrcset => self.srcset(raw, at),
-            Known::Cite | Known::Longdesc | Known::Pluginspage => self.link(raw, Hop::Link, at),
-            Known::Profile if element == "head" => self.link(raw, Hop::Link, at),
-            Known::Ping if matches!(element, "a" | "area") => {
+            AttributeName::Src
+            | AttributeName::Poster
+            | AttributeName::Background
+            | AttributeName::Lowsrc
+            | AttributeName::Dynsrc
+            | AttributeName::Icon
+            | AttributeName::LazySrc
+            | AttributeName::Realsrc => self.add_raw(raw, Hop::Embed, at),
+            AttributeName::Manifest if element == "html" => self.add_raw(raw, Hop::Embed, at),
+            AttributeName::Srcset | AttributeName::Imagesrcset => self.srcset(raw, at),
+            AttributeName::Cite | AttributeName::Longdesc | AttributeName::Pluginspage => {
+                self.add_raw(raw, Hop::Link, at)
+            }
+            AttributeName::Profile if element == "head" => self.add_raw(raw, Hop::Link, at),
+            AttributeName::Ping if matches!(element, "a" | "area") => {
                 if let Some(hop) = self.settings.ping_links.hop() {
                     for word in decode(raw).split_ascii_whitespace().take(LIST_MAX) {
-                        self.found(word, hop.clone(), at);
+                        self.add(word, hop.clone(), at);
                     }
                 }
             }
-            Known::Action if element == "form" && self.form_is_get => self.link(raw, Hop::Link, at),
-            Known::Formaction if matches!(element, "button" | "input") => {
-                let method = self.value(Known::Formmethod);
-                if if method.is_some() {
-                    self.is_get(method)
-                } else {
-                    self.form_is_get
-                } {
-                    self.link(raw, Hop::Link, at);
+            AttributeName::Action if element == "form" && self.form_is_reported => {
+                self.add_raw(raw, Hop::Link, at)
+            }
+            AttributeName::Formaction if matches!(element, "button" | "input") => {
+                let is_reported = match self.value(AttributeName::Formmethod) {
+                    None => self.form_is_reported,
+                    method => self.settings.form_actions.report(method),
+                };
+                if is_reported {
+                    self.add_raw(raw, Hop::Link, at);
                 }
             }
-            Known::Data if element == "object" => self.under_codebase(&decode(raw), at),
-            Known::Classid | Known::Object if matches!(element, "object" | "applet") => {
-                self.under_codebase(&decode(raw), at);
+            AttributeName::Data if element == "object" => self.add_under_codebase(&decode(raw), at),
+            AttributeName::Classid | AttributeName::Object
+                if matches!(element, "object" | "applet") =>
+            {
+                self.add_under_codebase(&decode(raw), at);
             }
-            Known::Archive if matches!(element, "object" | "applet" | "embed") => {
+            AttributeName::Archive if matches!(element, "object" | "applet" | "embed") => {
                 for word in decode(raw)
                     .split([' ', '\t', '\n', '\r', ','])
                     .filter(|word| !word.is_empty())
                     .take(LIST_MAX)
                 {
-                    self.under_codebase(word, at);
+                    self.add_under_codebase(word, at);
                 }
             }
-            Known::Code if matches!(element, "applet" | "embed" | "object") => {
-                self.under_codebase(&class_file(&decode(raw)), at);
+            AttributeName::Code if matches!(element, "applet" | "embed" | "object") => {
+                self.add_under_codebase(&class_file(&decode(raw)), at);
             }
-            Known::Codebase if matches!(element, "object" | "applet" | "embed") => {
-                self.link(raw, Hop::Link, at)
+            AttributeName::Codebase if matches!(element, "object" | "applet" | "embed") => {
+                self.add_raw(raw, Hop::Link, at)
             }
-            Known::Content if element == "meta" => self.meta(raw, at),
-            Known::Value => self.any_value(element, raw, at),
-            Known::Flashvars => self.flashvars(&decode(raw), at),
-            Known::Style if self.settings.styles && raw.contains('(') => {
+            AttributeName::Content if element == "meta" => self.meta(raw, at),
+            AttributeName::Value => self.value_attribute(element, raw, at),
+            AttributeName::Flashvars => self.flashvars(&decode(raw), at),
+            AttributeName::Style if self.settings.styles && raw.contains('(') => {
                 self.page
                     .fragments
                     .push(Fragment::text("text/css", decode(raw), "@style"));
             }
-            Known::Srcdoc if element == "iframe" => {
+            AttributeName::Srcdoc if element == "iframe" => {
                 self.page.fragments.push(Fragment::text(
                     "text/html",
                     decode(raw),
@@ -273,7 +289,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Reads `on*` and `data-*` attributes.
-    fn free(&mut self, element: &str, name: &str, raw: &'a str) {
+    fn prefixed_attribute(&mut self, element: &str, name: &str, raw: &'a str) {
         if name.starts_with("on") {
             // Code without a string cannot contain a reference.
             let code = decode(raw);
@@ -296,12 +312,12 @@ impl<'a> Reader<'a, '_> {
         match kind {
             DataAttribute::Srcset => {
                 for word in srcset::candidates(&value).take(LIST_MAX) {
-                    self.found_as(word, Hop::Embed, || context(element, name));
+                    self.add_with_context(word, Hop::Embed, || context(element, name));
                 }
             }
             DataAttribute::Embed if srcset::is_list(&value, reference::is_likely) => {
                 for word in srcset::candidates(&value).take(LIST_MAX) {
-                    self.found_as(word, Hop::Embed, || context(element, name));
+                    self.add_with_context(word, Hop::Embed, || context(element, name));
                 }
             }
             DataAttribute::Embed | DataAttribute::Link => {
@@ -316,25 +332,25 @@ impl<'a> Reader<'a, '_> {
                     } else {
                         Hop::Link
                     };
-                    self.found_as(value, hop, || context(element, name));
+                    self.add_with_context(value, hop, || context(element, name));
                 }
             }
         }
     }
 
-    fn href(&mut self, at: At<'_>, is_foreign: bool, raw: &'a str) {
+    fn href(&mut self, at: Position<'_>, is_foreign: bool, raw: &'a str) {
         match at.element {
             "a" | "area" => {
                 let value = decode(raw);
                 let rel = self
-                    .decoded(Known::Rel)
+                    .decoded(AttributeName::Rel)
                     .filter(|rel| !rel.trim().is_empty());
                 let is_nofollow = rel.as_deref().is_some_and(has_nofollow);
                 if is_nofollow && !self.settings.follow_nofollow {
                     return;
                 }
                 let before = self.page.links.len();
-                self.found(&value, Hop::Link, at);
+                self.add(&value, Hop::Link, at);
                 if let (Some(rel), Some(link)) = (rel, self.page.links.get_mut(before)) {
                     *link = std::mem::take(link).attribute("rel", rel.trim().to_ascii_lowercase());
                 }
@@ -345,13 +361,13 @@ impl<'a> Reader<'a, '_> {
                     && self.page.base.is_none()
                 {
                     self.page.base = Some(base.to_owned());
-                    self.found(&value, Hop::Link, at);
+                    self.add(&value, Hop::Link, at);
                 }
             }
             "base" => {}
             "link" => {
-                let rel = self.decoded(Known::Rel).unwrap_or_default();
-                let hop = match self.value(Known::Itemprop) {
+                let rel = self.decoded(AttributeName::Rel).unwrap_or_default();
+                let hop = match self.value(AttributeName::Itemprop) {
                     Some(itemprop) if rel.trim().is_empty() => {
                         Some(if kinds::is_embedded_property(itemprop) {
                             Hop::Embed
@@ -365,7 +381,7 @@ impl<'a> Reader<'a, '_> {
                     return;
                 };
                 let before = self.page.links.len();
-                self.link(raw, hop, at);
+                self.add_raw(raw, hop, at);
                 if let Some(link) = self.page.links.get_mut(before)
                     && !rel.trim().is_empty()
                 {
@@ -373,26 +389,28 @@ impl<'a> Reader<'a, '_> {
                 }
             }
             // `use`, `image`, `feImage`, `script` … of SVG.
-            _ if is_foreign || at.attribute == Known::XlinkHref => self.link(raw, Hop::Embed, at),
-            _ => self.link(raw, Hop::Link, at),
+            _ if is_foreign || at.attribute == AttributeName::XlinkHref => {
+                self.add_raw(raw, Hop::Embed, at)
+            }
+            _ => self.add_raw(raw, Hop::Link, at),
         }
     }
 
-    fn meta(&mut self, raw: &'a str, at: At<'_>) {
+    fn meta(&mut self, raw: &'a str, at: Position<'_>) {
         if self
-            .value(Known::HttpEquiv)
+            .value(AttributeName::HttpEquiv)
             .is_some_and(|name| name.trim().eq_ignore_ascii_case("refresh"))
         {
             let content = decode(raw);
             if let Some(target) = refresh::target(&content) {
-                self.found(target, Hop::Redirect, at);
+                self.add(target, Hop::Redirect, at);
             }
             return;
         }
         let Some(name) = self
-            .decoded(Known::Property)
-            .or(self.decoded(Known::Name))
-            .or(self.decoded(Known::Itemprop))
+            .decoded(AttributeName::Property)
+            .or(self.decoded(AttributeName::Name))
+            .or(self.decoded(AttributeName::Itemprop))
         else {
             return;
         };
@@ -408,13 +426,13 @@ impl<'a> Reader<'a, '_> {
                     robots.push_str(content.trim());
                 }
             }
-            Meta::Reference(hop) => self.found(&content, hop, at),
+            Meta::Reference(hop) => self.add(&content, hop, at),
             Meta::Text => {}
         }
     }
 
-    /// Reads the `value` of an element that may hold a reference or something else.
-    fn any_value(&mut self, element: &str, raw: &'a str, at: At<'_>) {
+    /// Reads a `value` attribute, which may contain a reference or other text.
+    fn value_attribute(&mut self, element: &str, raw: &'a str, at: Position<'_>) {
         if !self.settings.value_attributes {
             return;
         }
@@ -422,18 +440,18 @@ impl<'a> Reader<'a, '_> {
             "option" => {
                 let value = decode(raw);
                 if reference::is_likely(&value) {
-                    self.found(&value, Hop::Link, at);
+                    self.add(&value, Hop::Link, at);
                 }
             }
             "input" => {
                 let value = decode(raw);
                 if reference::is_absolute(&value) {
-                    self.found(&value, Hop::Speculative, at);
+                    self.add(&value, Hop::Speculative, at);
                 }
             }
             "param" => {
                 let name = self
-                    .decoded(Known::Name)
+                    .decoded(AttributeName::Name)
                     .unwrap_or_default()
                     .trim()
                     .to_ascii_lowercase();
@@ -441,15 +459,15 @@ impl<'a> Reader<'a, '_> {
                 if name == "flashvars" {
                     self.flashvars(&value, at);
                 } else if let Some(hop) = kinds::param_hop(&name, &value) {
-                    self.found(&value, hop, at);
+                    self.add(&value, hop, at);
                 }
             }
             _ => {}
         }
     }
 
-    /// `a=1&file=movie.flv`: values that look like references.
-    fn flashvars(&mut self, value: &str, at: At<'_>) {
+    /// Reads values that look like references from `flashvars` (`a=1&file=movie.flv`).
+    fn flashvars(&mut self, value: &str, at: Position<'_>) {
         if !self.settings.value_attributes {
             return;
         }
@@ -457,57 +475,44 @@ impl<'a> Reader<'a, '_> {
             let value = pair.split_once('=').map_or("", |(_, value)| value);
             let value = percent_decode(value);
             if reference::is_likely(&value) {
-                self.found(&value, Hop::Speculative, at);
+                self.add(&value, Hop::Speculative, at);
             }
         }
     }
 
-    fn srcset(&mut self, raw: &'a str, at: At<'_>) {
+    fn srcset(&mut self, raw: &'a str, at: Position<'_>) {
         for word in srcset::candidates(&decode(raw)).take(LIST_MAX) {
-            self.found(word, Hop::Embed, at);
+            self.add(word, Hop::Embed, at);
         }
     }
 
-    /// References of objects and applets resolve against their `codebase`.
-    fn under_codebase(&mut self, value: &str, at: At<'_>) {
+    /// Adds a reference of an object or applet, resolved against its `codebase`.
+    fn add_under_codebase(&mut self, value: &str, at: Position<'_>) {
         if let Reference::Link(value) = reference::reference(value) {
             let value = match self
-                .decoded(Known::Codebase)
+                .decoded(AttributeName::Codebase)
                 .filter(|base| !base.trim().is_empty())
             {
                 Some(base) => Cow::Owned(reference::join(&base, value)),
                 None => Cow::Borrowed(value),
             };
-            self.found(&value, Hop::Embed, at);
+            self.add(&value, Hop::Embed, at);
         }
     }
 
-    /// Whether forms with this method are links, by the method and the profile.
-    fn is_get(&self, method: Option<&str>) -> bool {
-        match self.settings.form_actions {
-            FormActions::Get => !method.is_some_and(|method| {
-                ["post", "dialog"]
-                    .iter()
-                    .any(|other| method.trim().eq_ignore_ascii_case(other))
-            }),
-            FormActions::All => true,
-            FormActions::None => false,
-        }
-    }
-
-    /// Adds a reference from an attribute.
-    fn link(&mut self, raw: &str, hop: Hop, at: At<'_>) {
+    /// Adds the reference in a raw attribute value.
+    fn add_raw(&mut self, raw: &str, hop: Hop, at: Position<'_>) {
         if !reference::is_data(raw) {
-            self.found(&decode(raw), hop, at);
+            self.add(&decode(raw), hop, at);
         }
     }
 
-    /// Adds a reference with decoded character references.
-    fn found(&mut self, value: &str, hop: Hop, at: At<'_>) {
-        self.found_as(value, hop, || at.context());
+    /// Adds the reference in a value whose character references are decoded.
+    fn add(&mut self, value: &str, hop: Hop, at: Position<'_>) {
+        self.add_with_context(value, hop, || at.context());
     }
 
-    fn found_as(&mut self, value: &str, hop: Hop, context: impl Fn() -> String) {
+    fn add_with_context(&mut self, value: &str, hop: Hop, context: impl Fn() -> String) {
         match reference::reference(value) {
             Reference::Link(uri) => self.page.links.push(Link::new(uri, hop, context())),
             Reference::Script(code) if self.settings.scripts => {
@@ -522,10 +527,10 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Media type and name of an element's text, if an extractor may read it. `has_attributes`: `values` holds the attributes
-    /// of its start tag.
+    /// The media type and the context of an element's text; `None` if extractors do not read it. `has_attributes`: whether
+    /// `values` holds the attributes of its start tag.
     fn text_kind(&self, element: &str, has_attributes: bool) -> Option<(String, &'static str)> {
-        let value = |known: Known| {
+        let value = |known: AttributeName| {
             if has_attributes {
                 self.decoded(known)
             } else {
@@ -534,19 +539,21 @@ impl<'a> Reader<'a, '_> {
         };
         match element {
             // With `src`, browsers ignore the element's content.
-            "script" if self.settings.scripts && value(Known::Src).is_none() => {
+            "script" if self.settings.scripts && value(AttributeName::Src).is_none() => {
                 let kind = kinds::script_type(
-                    value(Known::Type).as_deref(),
-                    value(Known::Language).as_deref(),
+                    value(AttributeName::Type).as_deref(),
+                    value(AttributeName::Language).as_deref(),
                 );
                 kind.map(|kind| (kind, "script"))
             }
-            "style" if self.settings.styles => match value(Known::Type).as_deref().map(str::trim) {
-                None | Some("") => Some("text/css".to_owned()),
-                Some(kind) => Some(kind.to_ascii_lowercase()).filter(|kind| kind.contains('/')),
+            "style" if self.settings.styles => {
+                match value(AttributeName::Type).as_deref().map(str::trim) {
+                    None | Some("") => Some("text/css".to_owned()),
+                    Some(kind) => Some(kind.to_ascii_lowercase()).filter(|kind| kind.contains('/')),
+                }
+                .map(|kind| (kind, "style"))
             }
-            .map(|kind| (kind, "style")),
-            // Content for browsers without frames.
+            // HTML for browsers without support for the element.
             "noframes" => Some((HTML.to_owned(), "noframes")),
             "iframe" => Some((HTML.to_owned(), "iframe")),
             "noembed" => Some((HTML.to_owned(), "noembed")),
@@ -555,7 +562,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Adds the text of an element as a fragment.
-    fn embedded(
+    fn add_fragment(
         &mut self,
         (media_type, element): (String, &'static str),
         (start, end): (usize, usize),
@@ -574,14 +581,14 @@ const HTML: &str = "text/html";
 
 /// The position of a link.
 #[derive(Clone, Copy)]
-struct At<'e> {
+struct Position<'e> {
     element: &'e str,
-    attribute: Known,
+    attribute: AttributeName,
 }
 
-impl At<'_> {
+impl Position<'_> {
     fn context(self) -> String {
-        context(self.element, self.attribute.name())
+        context(self.element, self.attribute.as_str())
     }
 }
 
@@ -593,7 +600,7 @@ fn context(element: &str, attribute: &str) -> String {
     context
 }
 
-/// The kind of text that an element holds instead of markup. Elements of SVG and MathML have no raw text, not even their
+/// The kind of text that an element contains instead of markup. Elements of SVG and MathML have no raw text, not even their
 /// scripts and styles (HTML standard §13.2.6.5).
 pub(crate) fn raw_text(element: &str, is_foreign: bool) -> Option<RawText> {
     match element {
@@ -622,7 +629,7 @@ fn has_nofollow(rel: &str) -> bool {
         .any(|word| word.eq_ignore_ascii_case("nofollow"))
 }
 
-/// Removes the `url(…)` around a reference: lazy loaders keep `url(a.jpg)` or `url('a.jpg')` in `data-bg`.
+/// Removes the `url(…)` around a reference. Scripts that load images lazily write `url(a.jpg)` or `url('a.jpg')` in `data-bg`.
 fn without_css_url(value: &str) -> &str {
     let value = reference::trim(value);
     match value

@@ -1,7 +1,7 @@
-//! Classifies URI references in attributes: those worth reporting, and those that lead nowhere.
+//! Classifies values of attributes: references to fetch, scripts, and values that are neither.
 
-/// Longest reference reported, in bytes. The host rejects references over 64 KiB and logs them. Longer ones than this are not
-/// intended as URIs.
+/// Longest reference reported, in bytes. The host rejects references over 64 KiB and logs them. A value longer than 128 KiB is
+/// not intended as a URI.
 pub(crate) const REFERENCE_BYTES_MAX: usize = 128 * 1024;
 
 /// The kind of a reference.
@@ -81,16 +81,16 @@ pub(crate) fn reference(value: &str) -> Reference<'_> {
     }
 }
 
-/// Whether a host may follow the scheme. `http:` and `https://` alone and a host `<host>` are remains of a template or an
-/// example. `rest` is the text after the scheme.
+/// Whether the text after the scheme may begin with a host. `http:` or `https://` alone and a host `<host>` come from templates
+/// and examples.
 fn may_have_host(rest: &str) -> bool {
-    let behind = rest.trim_start_matches(['/', '\\']);
-    let end = behind.find(['/', '\\', '?', '#']);
-    let authority = &behind[..end.unwrap_or(behind.len())];
+    let after = rest.trim_start_matches(['/', '\\']);
+    let end = after.find(['/', '\\', '?', '#']);
+    let authority = &after[..end.unwrap_or(after.len())];
     !authority.is_empty() && !authority.contains(['<', '>'])
 }
 
-/// Whether it is a `data:` URI. Checked on the raw value, so that megabytes need not be decoded.
+/// Whether a raw value is a `data:` URI. The check before decoding saves the decoding of megabytes.
 pub(crate) fn is_data(raw: &str) -> bool {
     let raw = trim(raw).as_bytes();
     raw.get(..5)
@@ -102,7 +102,7 @@ pub(crate) fn trim(value: &str) -> &str {
     value.trim_matches(|c: char| c <= ' ')
 }
 
-/// Whether it is a placeholder of a client-side template, to be filled by a script.
+/// Whether a value contains a placeholder of a template.
 fn is_template(value: &str) -> bool {
     value.contains("{{") || value.contains("<%") || value.contains("${")
 }
@@ -110,7 +110,7 @@ fn is_template(value: &str) -> bool {
 /// The scheme in lower case, and the text after its colon. Line breaks and tabs in it are ignored, as in browsers:
 /// `java&#10;script:` runs.
 fn scheme(value: &str) -> Option<(String, &str)> {
-    /// Longer than any scheme in use.
+    /// Longest scheme that is recognised, in bytes. All schemes in use are shorter.
     const SCHEME_BYTES_MAX: usize = 32;
     let mut scheme = String::new();
     for (at, byte) in value.bytes().enumerate() {
@@ -128,8 +128,8 @@ fn scheme(value: &str) -> Option<(String, &str)> {
     None
 }
 
-/// `value` resolved against a `base` that may itself be relative, such as the codebase of an applet (RFC 3986 §5.2.2; the host
-/// resolves dot segments).
+/// Resolves `value` against a `base` that may itself be relative, such as the codebase of an applet (RFC 3986 §5.2.2). The host
+/// resolves dot segments.
 pub(crate) fn join(base: &str, value: &str) -> String {
     let base = trim(base);
     if value.starts_with("//") || scheme(value).is_some() {
@@ -159,7 +159,7 @@ fn authority_end(base: &str, from: usize) -> usize {
         .map_or(base.len(), |n| from + n)
 }
 
-/// Endings of files on the web, for values that may be references or something else.
+/// File endings that mark a value as a reference if its attribute may contain other text, sorted.
 const PAGE_ENDINGS: &[&str] = &[
     "asp", "aspx", "cfm", "cgi", "css", "doc", "docx", "gif", "htm", "html", "jpeg", "jpg", "js",
     "json", "jsp", "mp3", "mp4", "pdf", "php", "png", "rss", "shtml", "svg", "swf", "txt", "webm",
@@ -191,7 +191,7 @@ pub(crate) fn is_likely(value: &str) -> bool {
     }
     let path = value.strip_prefix("./").unwrap_or(value);
     let path = path.trim_start_matches("../");
-    let marked = path.len() < value.len();
+    let has_dots = path.len() < value.len();
     let rest = path.strip_prefix('/').unwrap_or(path);
     if !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '~' | '%' | '?' | '-'))
     {
@@ -206,11 +206,11 @@ pub(crate) fn is_likely(value: &str) -> bool {
         .filter(|(stem, _)| !stem.is_empty())
         .map(|(_, ending)| ending.to_ascii_lowercase());
     !file.contains(':')
-        && (marked
+        && (has_dots
             || ending.is_some_and(|ending| PAGE_ENDINGS.binary_search(&ending.as_str()).is_ok()))
 }
 
-/// Whether it begins with `http://` or `https://` and a host.
+/// Whether a value begins with `http://` or `https://` and a host, and contains no blanks.
 pub(crate) fn is_absolute(value: &str) -> bool {
     let value = trim(value);
     ["http://", "https://"].iter().any(|scheme| {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_fetched_is_none() {
+    fn unfetchable_values_are_not_links() {
         for value in [
             "",
             " \n",
@@ -275,18 +275,18 @@ mod tests {
     }
 
     #[test]
-    fn scripts_give_their_code() {
+    fn script_uris_give_their_code() {
         check(" java\tscript:open('/x')", Reference::Script("open('/x')"));
     }
 
     #[test]
-    fn the_scheme_list_is_sorted() {
+    fn lists_are_sorted() {
         assert!(UNFETCHABLE.is_sorted());
         assert!(PAGE_ENDINGS.is_sorted());
     }
 
     #[test]
-    fn a_codebase_is_joined_as_text() {
+    fn references_resolve_against_a_codebase() {
         for (base, value, expected) in [
             ("lib/", "a.jar", "lib/a.jar"),
             ("lib", "a.jar", "a.jar"),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_read_like_references() {
+    fn values_that_look_like_references() {
         for value in [
             "/o.html",
             "http://example.org",

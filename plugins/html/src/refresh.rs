@@ -10,11 +10,11 @@ pub(crate) fn target(content: &str) -> Option<&str> {
     if time == 0 {
         return None;
     }
-    let behind = &rest[time..];
-    let rest = behind.trim_start_matches(is_blank);
+    let after = &rest[time..];
+    let rest = after.trim_start_matches(is_blank);
     let rest = match rest.strip_prefix([';', ',']) {
         Some(rest) => rest.trim_start_matches(is_blank),
-        None if rest.len() < behind.len() => rest,
+        None if rest.len() < after.len() => rest,
         None => return None,
     };
     let rest = without_url_equals(rest).unwrap_or(rest);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_is_found() {
+    fn references_are_found() {
         check("5; url=next.html", Some("next.html"));
         check("0;URL='a b.html'; x", Some("a b.html"));
         check(" 0.5 , url = \"x\"", Some("x"));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_has_none() {
+    fn a_reload_has_no_reference() {
         check("5", None);
         check("5;", None);
         check("5; url=", None);

@@ -39,6 +39,21 @@ pub enum FormActions {
     None,
 }
 
+impl FormActions {
+    /// Returns `true` if the targets of a form with this `method` are links. Without a method, a form is sent with GET.
+    pub(crate) fn report(self, method: Option<&str>) -> bool {
+        match self {
+            Self::Get => !method.is_some_and(|method| {
+                ["post", "dialog"]
+                    .iter()
+                    .any(|other| method.trim().eq_ignore_ascii_case(other))
+            }),
+            Self::All => true,
+            Self::None => false,
+        }
+    }
+}
+
 /// Settings of the `html` extractor.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]

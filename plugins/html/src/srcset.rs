@@ -9,19 +9,19 @@ pub(crate) fn candidates(value: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let (word, behind) = rest.split_at(rest.find(is_blank).unwrap_or(rest.len()));
+        let (word, after) = rest.split_at(rest.find(is_blank).unwrap_or(rest.len()));
         let uri = word.trim_end_matches(',');
         rest = if uri.len() < word.len() {
-            behind
+            after
         } else {
-            &behind[descriptors(behind)..]
+            &after[descriptors(after)..]
         };
         Some(uri)
     })
 }
 
-/// Whether it is a list of references that satisfy `is_likely`: several, or one with a descriptor (`a.jpg 2x`). Attributes for
-/// one reference contain such lists if a script reads them.
+/// Whether a value is a list of references that satisfy `is_likely`: several, or one with a descriptor (`a.jpg 2x`). Attributes
+/// for one reference contain such lists if a script reads them.
 pub(crate) fn is_list(value: &str, is_likely: impl Fn(&str) -> bool) -> bool {
     let is_descriptor = |word: &str| {
         word.strip_suffix(['w', 'x', 'h'])
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_split_as_the_standard_says() {
+    fn candidates_are_split_as_in_the_standard() {
         check("a.jpg", &["a.jpg"]);
         check("a.jpg 1x, b.jpg 2x", &["a.jpg", "b.jpg"]);
         check("a.jpg, b.jpg", &["a.jpg", "b.jpg"]);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_told_from_names() {
+    fn lists_are_distinguished_from_other_values() {
         let is_list = |value| is_list(value, |word| word.contains('.'));
         for value in [
             "a.jpg 2x",

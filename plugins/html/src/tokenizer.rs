@@ -6,14 +6,14 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-/// One token that can matter to a link.
+/// A token that can contain or affect a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
     /// A start tag; its attributes are in the caller's list.
     Start {
         /// The name, unchanged; compare without case.
         name: &'a str,
-        /// Whether it ended in `/>`.
+        /// Whether the tag ends in `/>`.
         self_closing: bool,
     },
     /// An end tag. Its attributes are dropped.
@@ -35,11 +35,11 @@ pub enum Token<'a> {
 pub struct Attribute<'a> {
     /// The name, unchanged; compare without case.
     pub name: &'a str,
-    /// The value; empty if there is none.
+    /// The value; empty if the attribute has no value.
     pub value: &'a str,
 }
 
-/// Kinds of text content, which determine its end.
+/// A kind of text content, which determines where the text ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawText {
     /// Ends at the first end tag of that name (RCDATA and RAWTEXT).
@@ -111,7 +111,7 @@ impl<'a> Tokenizer<'a> {
                             name: &self.text[open + 2..name_end],
                         });
                     }
-                    Some(_) => self.skip_past(bytes, open + 2),
+                    Some(_) => self.skip_bogus_comment(bytes, open + 2),
                     None => self.at = self.end,
                 },
                 b'!' => {
@@ -124,10 +124,10 @@ impl<'a> Tokenizer<'a> {
                         self.at = memmem::find(&bytes[start..], b"]]>")
                             .map_or(self.end, |n| start + n + 3);
                     } else {
-                        self.skip_past(bytes, open + 2);
+                        self.skip_bogus_comment(bytes, open + 2);
                     }
                 }
-                b'?' => self.skip_past(bytes, open + 2),
+                b'?' => self.skip_bogus_comment(bytes, open + 2),
                 // Text. The second character may itself be `<`.
                 _ => self.at = open + 1,
             }
@@ -153,8 +153,8 @@ impl<'a> Tokenizer<'a> {
         (start, self.at)
     }
 
-    /// Bogus comments, doctypes and processing instructions end at the first `>`, quoted or not.
-    fn skip_past(&mut self, bytes: &[u8], from: usize) {
+    /// Skips a bogus comment, doctype or processing instruction, which ends at the first `>`, quoted or not.
+    fn skip_bogus_comment(&mut self, bytes: &[u8], from: usize) {
         self.at = memchr(b'>', &bytes[from..]).map_or(self.end, |n| from + n + 1);
     }
 
@@ -169,9 +169,9 @@ impl<'a> Tokenizer<'a> {
             let mut from = 0;
             loop {
                 let Some(close) = memchr(b'>', &body[from..]).map(|n| from + n) else {
-                    // Dashes at the end of the text began the end delimiter.
-                    let unended = [b"--!".as_slice(), b"--", b"-"];
-                    let end = unended
+                    // Dashes at the end of the text are the beginning of an end delimiter.
+                    let partial_ends = [b"--!".as_slice(), b"--", b"-"];
+                    let end = partial_ends
                         .iter()
                         .find(|marks| body.ends_with(marks))
                         .map_or(0, |marks| marks.len());
@@ -203,7 +203,7 @@ impl<'a> Tokenizer<'a> {
     ) -> Option<bool> {
         found.clear();
         let mut at = self.at;
-        // Nothing of a tag counts until it has an end.
+        // A tag without an end is not a token.
         self.at = self.end;
         loop {
             match *bytes.get(at)? {
@@ -265,11 +265,11 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// Most values are short: checking a few bytes in a loop avoids the start-up cost of the vector search.
+/// Finds the first `quote`. Most values are short: checking a few bytes in a loop avoids the start-up cost of the vector search.
 #[inline]
 fn find_quote(quote: u8, bytes: &[u8]) -> Option<usize> {
-    const BY_HAND: usize = 16;
-    let head = &bytes[..bytes.len().min(BY_HAND)];
+    const LOOP_BYTES: usize = 16;
+    let head = &bytes[..bytes.len().min(LOOP_BYTES)];
     match head.iter().position(|&b| b == quote) {
         Some(n) => Some(n),
         None => memchr(quote, &bytes[head.len()..]).map(|n| head.len() + n),
@@ -299,7 +299,7 @@ fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
 fn plain_end(bytes: &[u8], start: usize, element: &[u8]) -> Option<usize> {
     let mut at = start;
     loop {
-        at += memmem_lt_slash(&bytes[at..])?;
+        at += find_end_tag_open(&bytes[at..])?;
         if ends_name(bytes, at + 2, element) {
             return Some(at);
         }
@@ -366,7 +366,7 @@ fn script_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-fn memmem_lt_slash(bytes: &[u8]) -> Option<usize> {
+fn find_end_tag_open(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
         at += memchr(b'<', &bytes[at..])?;
@@ -398,7 +398,7 @@ const TAG_NAME_END: u8 = 1;
 const NAME_END: u8 = 2;
 const UNQUOTED_END: u8 = 4;
 
-/// The states that each byte ends.
+/// The kinds of names and values that each byte ends, as bits.
 static CLASS: [u8; 256] = {
     let mut class = [0; 256];
     let mut byte = 0;

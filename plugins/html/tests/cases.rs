@@ -1,11 +1,11 @@
-//! Cases of Heritrix, from the page to resolved URIs: fragments are passed to the extractors of their type, as the host does. A
-//! `reason` marks a case whose expected answer is better; `predecessor` has the answer of Heritrix.
+//! Cases of Heritrix, from the page to resolved URIs. As in the host, the extractors of their type read the fragments. A `reason`
+//! marks a case whose expected answer is better than that of Heritrix, which `predecessor` has.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
 
 use opilio_html::page::{self, Syntax};
-use opilio_html::{LinkUse, Settings};
+use opilio_html::{FormActions, LinkUse, Settings};
 use opilio_plugin::{FragmentContent, Hop};
 use serde::Deserialize;
 use url::Url;
@@ -21,7 +21,7 @@ struct Case {
     r#match: String,
 }
 
-fn letter(hop: &Hop) -> &'static str {
+fn hop_letter(hop: &Hop) -> &'static str {
     match hop {
         Hop::Link => "L",
         Hop::Embed => "E",
@@ -31,7 +31,7 @@ fn letter(hop: &Hop) -> &'static str {
 }
 
 /// `HOP uri` of every link of the page and of the fragments in it.
-fn crawl(text: &str, base: &str, settings: &Settings) -> BTreeSet<String> {
+fn resolved_links(text: &str, base: &str, settings: &Settings) -> BTreeSet<String> {
     let page = page::read(text, Syntax::Html, settings);
     let document = Url::parse(base).unwrap();
     let base = page
@@ -47,7 +47,7 @@ fn crawl(text: &str, base: &str, settings: &Settings) -> BTreeSet<String> {
     let mut found: BTreeSet<String> = page
         .links
         .iter()
-        .map(|link| format!("{} {}", letter(&link.hop), resolved(&link.uri)))
+        .map(|link| format!("{} {}", hop_letter(&link.hop), resolved(&link.uri)))
         .collect();
     for fragment in page.fragments {
         let content = match fragment.content {
@@ -58,7 +58,7 @@ fn crawl(text: &str, base: &str, settings: &Settings) -> BTreeSet<String> {
             other => panic!("{other:?}"),
         };
         match fragment.media_type.as_str() {
-            "text/html" => found.extend(crawl(&content, base.as_str(), settings)),
+            "text/html" => found.extend(resolved_links(&content, base.as_str(), settings)),
             "text/css" => {
                 found.extend(
                     opilio_css::sheet::read(&content)
@@ -80,18 +80,18 @@ fn crawl(text: &str, base: &str, settings: &Settings) -> BTreeSet<String> {
 }
 
 #[test]
-fn golden_cases_hold() {
+fn golden_cases_pass() {
     opilio_plugin::testing::check_cases(&opilio_html::plugins(), "cases");
 }
 
 #[test]
-fn every_case_of_the_predecessor_holds() {
+fn every_heritrix_case_passes() {
     let cases: Vec<Case> =
         serde_json::from_str(include_str!("../cases/predecessor/cases.json")).unwrap();
     assert!(cases.len() >= 35);
     let mut failed = Vec::new();
     for case in cases {
-        let found = crawl(&case.input, &case.base, &case.settings);
+        let found = resolved_links(&case.input, &case.base, &case.settings);
         let uris =
             |with_hop: bool, entries: &mut dyn Iterator<Item = &String>| -> BTreeSet<String> {
                 entries
@@ -109,12 +109,12 @@ fn every_case_of_the_predecessor_holds() {
         let with_hop = case.r#match == "hop_set";
         let found = uris(with_hop, &mut found.iter());
         let expected = uris(with_hop, &mut case.expected.iter());
-        let holds = if case.r#match == "contains" {
+        let passes = if case.r#match == "contains" {
             expected.is_subset(&found)
         } else {
             expected == found
         };
-        if !holds {
+        if !passes {
             failed.push(format!(
                 "{}: expected {expected:?}, found {found:?}",
                 case.id
@@ -131,7 +131,7 @@ fn check_with(html: &str, settings: &Settings, expected: &[&str]) {
     let mut found: Vec<String> = page
         .links
         .iter()
-        .map(|link| format!("{} {} {}", letter(&link.hop), link.uri, link.context))
+        .map(|link| format!("{} {} {}", hop_letter(&link.hop), link.uri, link.context))
         .collect();
     for fragment in &page.fragments {
         let content = match &fragment.content {
@@ -214,7 +214,7 @@ fn embedded_resources() {
 }
 
 #[test]
-fn places_to_go() {
+fn links_to_other_pages() {
     check(
         "<blockquote cite=a><q cite=b><ins cite=c><del cite=d>",
         &[
@@ -245,6 +245,30 @@ fn places_to_go() {
         "<select><option value='/o.html'><option value=plain><option value=12>",
         &["L /o.html option/@value"],
     );
+}
+
+#[test]
+fn targets_of_forms_are_reported_as_set() {
+    let page = "<button formaction=/a></button><form><button formaction=/b></button></form>\
+        <form action=/c><input type=submit formaction=/d></form><form method=post action=/e></form>";
+    let get = [
+        "L /a button/@formaction",
+        "L /b button/@formaction",
+        "L /c form/@action",
+        "L /d input/@formaction",
+    ];
+    let all = [&get[..], &["L /e form/@action"]].concat();
+    for (form_actions, expected) in [
+        (FormActions::Get, &get[..]),
+        (FormActions::All, &all),
+        (FormActions::None, &[]),
+    ] {
+        let settings = Settings {
+            form_actions,
+            ..Settings::default()
+        };
+        check_with(page, &settings, expected);
+    }
 }
 
 #[test]
@@ -317,7 +341,7 @@ fn scripts_and_styles_become_fragments() {
 }
 
 #[test]
-fn what_is_no_markup_is_passed_over() {
+fn tags_in_comments_and_raw_text_are_ignored() {
     check("<!-- <a href=x> --><a href=y>", &["L y a/@href"]);
     check("<!-- <a href=x> --!><a href=y>", &["L y a/@href"]);
     check("<!--><a href=y>", &["L y a/@href"]);
@@ -340,7 +364,7 @@ fn what_is_no_markup_is_passed_over() {
 }
 
 #[test]
-fn elements_of_svg_and_mathml_hold_no_raw_text() {
+fn elements_of_svg_and_mathml_have_no_raw_text() {
     // Unclosed, they would consume the rest of the page (HTML standard §13.2.6.5).
     for root in ["svg", "math"] {
         for element in [
@@ -392,7 +416,7 @@ fn elements_of_svg_and_mathml_hold_no_raw_text() {
 }
 
 #[test]
-fn nothing_in_an_attribute_is_a_replacement_character() {
+fn nul_in_an_attribute_becomes_a_replacement_character() {
     check(
         "<a href='a\0b&amp;c\0'>",
         &["L a\u{FFFD}b&c\u{FFFD} a/@href"],
@@ -454,7 +478,7 @@ fn lazy_images_and_other_data_attributes() {
 }
 
 #[test]
-fn the_first_base_counts() {
+fn the_first_valid_base_counts() {
     let page = page::read(
         "<base target=x><base href=' /b/ '><base href=/c/>",
         Syntax::Html,
@@ -490,7 +514,7 @@ fn the_first_base_counts() {
 }
 
 #[test]
-fn rel_goes_along() {
+fn rel_becomes_an_attribute_of_the_link() {
     let page = page::read(
         "<a href=x rel='NoFollow ugc'><a href=y>",
         Syntax::Html,
@@ -505,7 +529,7 @@ fn rel_goes_along() {
 }
 
 #[test]
-fn settings_change_the_hop() {
+fn settings_change_the_hop_or_ignore_links() {
     let settings = Settings {
         frame_links: LinkUse::Link,
         ping_links: LinkUse::Ignore,
@@ -519,7 +543,7 @@ fn settings_change_the_hop() {
 }
 
 #[test]
-fn xhtml_closes_what_html_leaves_open() {
+fn self_closing_tags_close_elements_in_xhtml() {
     let read = |syntax| {
         page::read(
             "<script src='a'/><title/><a href='x'/>",

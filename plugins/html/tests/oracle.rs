@@ -11,21 +11,24 @@ use opilio_html::page::{self, Syntax};
 use opilio_html::tokenizer::{RawText, Token, Tokenizer};
 use proptest::prelude::*;
 
-/// `<name a=b …`, `</name` or `<!--text`, in the form of html5gum: names in lower case, line breaks as `\n`.
-fn ours(text: &str) -> Vec<String> {
+/// Tokens as `<name a=b …`, `</name` or `<!--text`. As in html5gum, names are in lower case and line breaks are `\n`.
+fn our_tokens(text: &str) -> Vec<String> {
     let mut tokenizer = Tokenizer::new(text, 0, text.len());
     let mut attributes = Vec::new();
     let mut tokens = Vec::new();
     while let Some(token) = tokenizer.next(&mut attributes, |_| true) {
         tokens.push(match token {
             Token::Start { name, self_closing } => {
-                let mut seen = std::collections::BTreeMap::new();
+                let mut by_name = std::collections::BTreeMap::new();
                 for attribute in &attributes {
-                    seen.entry(attribute.name.to_ascii_lowercase())
-                        .or_insert_with(|| decode(&lines(attribute.value)).into_owned());
+                    by_name
+                        .entry(attribute.name.to_ascii_lowercase())
+                        .or_insert_with(|| {
+                            decode(&with_unix_newlines(attribute.value)).into_owned()
+                        });
                 }
                 let name = name.to_ascii_lowercase();
-                let token = format!("<{name} {seen:?} {self_closing}");
+                let token = format!("<{name} {by_name:?} {self_closing}");
                 let kind = match name.as_str() {
                     "textarea" | "title" | "style" | "iframe" | "xmp" | "noembed" => {
                         Some(RawText::Plain)
@@ -40,17 +43,17 @@ fn ours(text: &str) -> Vec<String> {
                 token
             }
             Token::End { name } => format!("</{}", name.to_ascii_lowercase()),
-            Token::Comment { text, .. } => format!("<!--{}", lines(text)),
+            Token::Comment { text, .. } => format!("<!--{}", with_unix_newlines(text)),
         });
     }
     tokens
 }
 
-fn lines(text: &str) -> String {
+fn with_unix_newlines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-fn theirs(text: &str) -> Vec<String> {
+fn html5gum_tokens(text: &str) -> Vec<String> {
     let string = |bytes: &html5gum::HtmlString| String::from_utf8_lossy(bytes).into_owned();
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
@@ -80,7 +83,7 @@ fn theirs(text: &str) -> Vec<String> {
 }
 
 /// Removes bogus comments, which html5gum reports and this tokenizer skips.
-fn without_bogus(text: &str, tokens: Vec<String>) -> Vec<String> {
+fn without_bogus_comments(text: &str, tokens: Vec<String>) -> Vec<String> {
     tokens
         .into_iter()
         .filter(|token| !token.starts_with("<!--") || text.contains("<!--"))
@@ -89,8 +92,11 @@ fn without_bogus(text: &str, tokens: Vec<String>) -> Vec<String> {
 
 #[track_caller]
 fn check(text: &str) {
-    let (ours, theirs) = (ours(text), without_bogus(text, theirs(text)));
-    // With mixed real and bogus comments, our comments must be among those of html5gum, and the tags the same.
+    let (ours, theirs) = (
+        our_tokens(text),
+        without_bogus_comments(text, html5gum_tokens(text)),
+    );
+    // If the text contains `<!--`, html5gum's bogus comments stay: our comments must be a subset, and the tags the same.
     let tags = |tokens: &[String]| -> Vec<String> {
         tokens
             .iter()
@@ -126,12 +132,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn tag_soup_is_read_as_html5gum_reads_it(text in soup()) {
+    fn tokens_of_tag_soup_are_those_of_html5gum(text in soup()) {
         check(&text);
     }
 
     #[test]
-    fn anything_is_read(text in soup(), other in "\\PC{0,40}") {
+    fn any_text_is_read(text in soup(), other in "\\PC{0,40}") {
         let text = format!("{text}{other}<svg><title><![CDATA[{text}");
         for syntax in [Syntax::Html, Syntax::Xml] {
             page::read(&text, syntax, &Settings::default());
@@ -139,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn references_are_undone_as_html5gum_undoes_them(value in "[&#xa-zA-Z0-9;= ]{0,12}", name in prop::sample::select(vec!["&amp", "&lt;", "&notin", "&copy", "&hellip;", "&CounterClockwiseContourIntegral;"])) {
+    fn decoded_references_are_those_of_html5gum(value in "[&#xa-zA-Z0-9;= ]{0,12}", name in prop::sample::select(vec!["&amp", "&lt;", "&notin", "&copy", "&hellip;", "&CounterClockwiseContourIntegral;"])) {
         check(&format!("<a b=\"{value}{name}{value}\">"));
     }
 }
@@ -167,7 +173,7 @@ fn script_states_follow_the_standard() {
 
 #[test]
 fn hostile_input_takes_linear_time() {
-    /// Takes about a second; in quadratic time it would take hours. Debug builds use less.
+    /// Size of most inputs. One takes about a second; in quadratic time it would take hours. Debug builds use less.
     const BYTES: usize = if cfg!(debug_assertions) {
         1024 * 1024
     } else {
@@ -200,7 +206,7 @@ fn hostile_input_takes_linear_time() {
             format!("<a {}>", "href=x ".repeat(BYTES / 7)),
         ),
         (
-            "many free attributes",
+            "many prefixed attributes",
             format!(
                 "<a {}>",
                 (0..500_000)

@@ -1,4 +1,4 @@
-//! The `http` extractor: references in the headers of a response with any content.
+//! The `http` extractor: references in the headers of a response, whatever its media type.
 //!
 //! It reads `Location` of a redirect, `Content-Location`, `Refresh`, and `Link` (RFC 8288). It ignores `Alt-Svc`, which names
 //! another server for the same resource.
@@ -9,7 +9,7 @@ use opilio_plugin::prelude::*;
 
 pub use crate::link_header::{LinkValue, parse};
 
-/// Longest reference reported.
+/// Longest reference reported, in bytes.
 const REFERENCE_BYTES_MAX: usize = 16 * 1024;
 
 /// Settings of the `http` extractor.
@@ -65,15 +65,15 @@ impl HttpLinks {
         for header in headers {
             let value = header.value.as_str();
             match header.name.to_ascii_lowercase().as_str() {
-                "location" if redirects(status) => {
-                    push(&mut links, value, Hop::Redirect, "Location:")
+                "location" if is_redirect(status) => {
+                    push_link(&mut links, value, Hop::Redirect, "Location:")
                 }
                 "content-location" if self.settings.content_location => {
-                    push(&mut links, value, Hop::Inferred, "Content-Location:");
+                    push_link(&mut links, value, Hop::Inferred, "Content-Location:");
                 }
                 "refresh" => {
                     if let Some(target) = refresh_target(value) {
-                        push(&mut links, target, Hop::Redirect, "Refresh:");
+                        push_link(&mut links, target, Hop::Redirect, "Refresh:");
                     }
                 }
                 "link" if self.settings.link_headers => {
@@ -82,7 +82,7 @@ impl HttpLinks {
                             continue;
                         };
                         let before = links.len();
-                        push(&mut links, &link.target, hop, "Link:");
+                        push_link(&mut links, &link.target, hop, "Link:");
                         if let Some(found) = links.get_mut(before)
                             && !link.rel.is_empty()
                         {
@@ -100,11 +100,12 @@ impl HttpLinks {
 
 /// Whether `Location` is a redirect under this status code (RFC 9110 §15.4). With 201 it names the created resource; with 304
 /// it has no meaning.
-fn redirects(status: i32) -> bool {
+fn is_redirect(status: i32) -> bool {
     matches!(status, 300..=303 | 307 | 308)
 }
 
-/// The hop of a link: `Hop::Embed` if rendering needs it. None for hosts to connect to, and endpoints that are not documents.
+/// The hop of a link: `Hop::Embed` if rendering needs the target. `None` without a relation type, and if the target is not a
+/// document but a host to connect to or an endpoint.
 fn link_hop(link: &LinkValue) -> Option<Hop> {
     let mut words = link
         .rel
@@ -121,7 +122,7 @@ fn link_hop(link: &LinkValue) -> Option<Hop> {
             }
             "dns-prefetch" | "preconnect" | "pingback" | "webmention" => {}
             word if word.starts_with("apple-touch-") => return Some(Hop::Embed),
-            // A relation type that is a URI names a vocabulary; the target is an ordinary link.
+            // Other types, and URIs as types, belong to ordinary links.
             _ => hop = Some(Hop::Link),
         }
     }
@@ -138,11 +139,11 @@ fn refresh_target(value: &str) -> Option<&str> {
     if time == 0 {
         return None;
     }
-    let behind = &rest[time..];
-    let rest = behind.trim_start();
+    let after = &rest[time..];
+    let rest = after.trim_start();
     let rest = match rest.strip_prefix([';', ',']) {
         Some(rest) => rest.trim_start(),
-        None if rest.len() < behind.len() => rest,
+        None if rest.len() < after.len() => rest,
         None => return None,
     };
     let named = rest
@@ -157,8 +158,8 @@ fn refresh_target(value: &str) -> Option<&str> {
     Some(target)
 }
 
-/// Restores UTF-8, as used in practice. Header values hold bytes outside ASCII as ISO-8859-1.
-fn decoded(value: &str) -> String {
+/// Restores UTF-8, which servers send. Header values have the bytes outside of ASCII as characters of ISO-8859-1.
+fn restore_utf8(value: &str) -> String {
     let bytes: Option<Vec<u8>> = value
         .chars()
         .map(|c| u8::try_from(u32::from(c)).ok())
@@ -169,7 +170,8 @@ fn decoded(value: &str) -> String {
     }
 }
 
-fn push(links: &mut Vec<Link>, value: &str, hop: Hop, context: &str) {
+/// Adds a link, unless its value cannot be fetched or is too long.
+fn push_link(links: &mut Vec<Link>, value: &str, hop: Hop, context: &str) {
     let value = value.trim();
     let scheme = value.split_once(':').map_or("", |(scheme, _)| scheme);
     let is_fetchable = ![
@@ -188,7 +190,7 @@ fn push(links: &mut Vec<Link>, value: &str, hop: Hop, context: &str) {
         && value.len() <= REFERENCE_BYTES_MAX
         && is_fetchable
     {
-        links.push(Link::new(decoded(value), hop, context));
+        links.push(Link::new(restore_utf8(value), hop, context));
     }
 }
 
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn location_counts_where_the_status_redirects() {
+    fn location_is_reported_only_for_redirects() {
         for status in [300, 301, 302, 303, 307, 308] {
             check(status, &[("Location", " /x ")], &[("/x", Hop::Redirect)]);
         }
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn other_headers_count_whatever_the_status_is() {
+    fn other_headers_are_reported_for_any_status() {
         check(
             200,
             &[("CONTENT-LOCATION", "x.de.html")],
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn link_headers_get_their_hop_from_rel() {
+    fn rel_determines_the_hop_of_link_headers() {
         check(
             200,
             &[
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_leave_headers_out() {
+    fn settings_exclude_headers() {
         let plugin = plugins()
             .configure("http", r#"{"content-location":false,"link-headers":false}"#)
             .unwrap();

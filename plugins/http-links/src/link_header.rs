@@ -5,7 +5,7 @@
 pub struct LinkValue {
     /// The text between `<` and `>`.
     pub target: String,
-    /// The first `rel`; empty if there is none.
+    /// The first `rel`; empty if the link has no `rel`.
     pub rel: String,
 }
 
@@ -19,21 +19,21 @@ pub fn parse(value: &str) -> Vec<LinkValue> {
     let mut rest = value;
     while links.len() < LINKS_MAX {
         rest = rest.trim_start_matches([' ', '\t', ',']);
-        let Some((target, behind)) = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'))
+        let Some((target, after)) = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'))
         else {
             break;
         };
-        let (rel, behind) = parameters(behind);
+        let (rel, after) = parameters(after);
         links.push(LinkValue {
             target: target.trim().to_owned(),
             rel: rel.unwrap_or_default(),
         });
-        rest = behind;
+        rest = after;
     }
     links
 }
 
-/// The `rel` among the parameters, and the text after the comma that ends them.
+/// The first `rel` among the parameters of a link, and the text from the comma that ends them.
 fn parameters(text: &str) -> (Option<String>, &str) {
     let mut rel = None;
     let mut rest = text;
@@ -43,25 +43,25 @@ fn parameters(text: &str) -> (Option<String>, &str) {
             return (rel, rest);
         }
         let name_end = rest.find([' ', '\t', '=', ';', ',']).unwrap_or(rest.len());
-        let (name, behind) = rest.split_at(name_end);
-        let behind = behind.trim_start_matches([' ', '\t']);
-        let (value, behind) = match behind.strip_prefix('=') {
+        let (name, after) = rest.split_at(name_end);
+        let after = after.trim_start_matches([' ', '\t']);
+        let (value, after) = match after.strip_prefix('=') {
             Some(value) => parameter_value(value.trim_start_matches([' ', '\t'])),
-            None => (String::new(), behind),
+            None => (String::new(), after),
         };
-        // The first counts (RFC 8288 §3.3). An empty name is a stray `=`, whose value has been consumed.
+        // The first `rel` counts (RFC 8288 §3.3). An empty name comes from a stray `=`, whose value has been consumed.
         if name.eq_ignore_ascii_case("rel") && rel.is_none() {
             rel = Some(value);
         }
-        rest = behind;
+        rest = after;
     }
 }
 
 /// A token or a quoted string, and the text after it.
 fn parameter_value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
-        let (value, behind) = text.split_at(text.find([';', ',']).unwrap_or(text.len()));
-        return (value.trim_end().to_owned(), behind);
+        let (value, after) = text.split_at(text.find([';', ',']).unwrap_or(text.len()));
+        return (value.trim_end().to_owned(), after);
     };
     let mut value = String::new();
     let mut characters = quoted.char_indices();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_ones_give_what_was_read() {
+    fn links_before_an_error_are_returned() {
         check("", &[]);
         check("a; rel=next", &[]);
         check("<a; rel=next", &[]);

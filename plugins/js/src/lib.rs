@@ -1,18 +1,18 @@
-//! The `js` extractor: strings in scripts that look like references, by strict rules. It runs no code.
+//! The `js` extractor: strings in scripts that look like references, by strict rules. The extractor runs no code.
 //!
-//! [`script::read`] does the work as a function over text; this file makes a plugin of it.
+//! [`script::read`] finds them in text; this file defines the plugin.
 
 mod likely;
 mod literal;
 mod markup;
 pub mod script;
-// Shared with the data extractors, in a file without dependencies.
+// A file of the data extractors, without dependencies.
 #[path = "../../formats/src/vocabulary.rs"]
 mod vocabulary;
 
 use opilio_plugin::prelude::*;
 
-use crate::script::Found;
+use crate::script::FoundReference;
 
 /// Settings of the `js` extractor.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -40,23 +40,23 @@ pub struct Js {
 }
 
 impl Js {
-    /// Links for the references of a script. `own_base` is the script's own URI if it is a file of its own: imports and source
-    /// maps resolve against it, whatever page runs the script.
+    /// Makes links of the references in a script. `own_base` is the URI of a script that is not inline. Its imports and source
+    /// maps resolve against this URI, and its other references against the page that runs it.
     #[must_use]
-    pub fn links(&self, found: Vec<Found>, own_base: Option<&str>) -> Vec<Link> {
+    pub fn links(&self, found: Vec<FoundReference>, own_base: Option<&str>) -> Vec<Link> {
         found
             .into_iter()
             .filter(|found| self.settings.relative || !found.is_relative())
-            .filter(|found| self.settings.source_maps || found.place != script::Place::SourceMap)
+            .filter(|found| self.settings.source_maps || found.syntax != script::Syntax::SourceMap)
             .map(|found| {
                 let base = found
-                    .place
-                    .is_of_the_script()
+                    .syntax
+                    .resolves_against_script()
                     .then(|| own_base.map(str::to_owned))
                     .flatten();
                 Link {
                     base,
-                    ..Link::new(found.uri, Hop::Speculative, found.place.context())
+                    ..Link::new(found.uri, Hop::Speculative, found.syntax.context())
                 }
             })
             .collect()

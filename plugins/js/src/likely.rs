@@ -3,24 +3,24 @@
 
 use crate::vocabulary::{is_namespace, is_web_ending};
 
-/// Longest string to examine.
+/// Longest string that is examined, in bytes.
 pub(crate) const REFERENCE_BYTES_MAX: usize = 4_096;
 
-/// The context of a string.
+/// Other values that the script concatenates with a string.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Setting {
-    /// Something is concatenated before it: `base + "…"`.
-    pub continues: bool,
-    /// Something is concatenated after it: `"…" + id`.
-    pub continued: bool,
+pub(crate) struct Concatenation {
+    /// Whether a value precedes the string: `base + "…"`.
+    pub before: bool,
+    /// Whether a value follows the string: `"…" + id`.
+    pub after: bool,
 }
 
-/// The reference that a string looks like; `None` for others.
-pub(crate) fn reference(value: &str, setting: Setting) -> Option<String> {
+/// The reference in a string; `None` if the string does not look like one.
+pub(crate) fn reference(value: &str, concatenation: Concatenation) -> Option<String> {
     let value = value.trim_ascii();
     if value.len() < 2
         || value.len() > REFERENCE_BYTES_MAX
-        || !value.bytes().all(may_stand)
+        || !value.bytes().all(is_reference_byte)
         || has_placeholder(value)
     {
         return None;
@@ -36,31 +36,32 @@ pub(crate) fn reference(value: &str, setting: Setting) -> Option<String> {
         return None;
     }
     if let Some(rest) = without_scheme(value) {
-        return is_absolute(value, rest, setting).then(|| value.to_owned());
+        return is_absolute(value, rest, concatenation).then(|| value.to_owned());
     }
-    if setting.continues || (setting.continued && !(query.is_empty() && has_web_ending(path))) {
+    if concatenation.before || (concatenation.after && !(query.is_empty() && has_web_ending(path)))
+    {
         return None;
     }
     if let Some(rest) = value.strip_prefix("//") {
         return (!blank && host_and_rest(rest).is_some_and(|(host, _)| is_public_host(host)))
             .then(|| value.to_owned());
     }
-    if !is_sober(path) || !is_query(query) || is_of_a_machine(path) {
+    if !has_usual_characters(path) || !is_query(query) || is_local_path(path) {
         return None;
     }
     if let Some(rest) = path.strip_prefix('/') {
         return is_rooted(rest).then(|| value.to_owned());
     }
-    if !blank && let Some(whole) = without_its_scheme(value) {
+    if !blank && let Some(whole) = add_missing_scheme(value) {
         return Some(whole);
     }
     is_relative(path).then(|| value.to_owned())
 }
 
-/// Whether it is a module specifier of `import`: a path or an absolute reference, not a bare name.
+/// Whether a string is a module specifier of `import` that names a file: a path or an absolute reference, not a bare name.
 pub(crate) fn is_module(value: &str) -> bool {
     value.len() <= REFERENCE_BYTES_MAX
-        && value.bytes().all(|b| may_stand(b) && b != b' ')
+        && value.bytes().all(|b| is_reference_byte(b) && b != b' ')
         && !has_placeholder(value)
         && (without_scheme(value)
             .is_some_and(|rest| host_and_rest(rest).is_some_and(|(host, _)| is_public_host(host)))
@@ -69,18 +70,18 @@ pub(crate) fn is_module(value: &str) -> bool {
                 .any(|start| value.starts_with(start) && value.len() > start.len()))
 }
 
-/// Whether it is a relative or rooted path with a known web ending, as webpack appends to its public path.
+/// Whether a string is a path that webpack appends to its public path: relative or from the root, with a known web ending.
 pub(crate) fn is_asset(value: &str) -> bool {
     let (path, query) = split(value);
     value.len() <= REFERENCE_BYTES_MAX
-        && value.bytes().all(|b| may_stand(b) && b != b' ')
+        && value.bytes().all(|b| is_reference_byte(b) && b != b' ')
         && !has_placeholder(value)
-        && is_sober(path)
+        && has_usual_characters(path)
         && is_query(query)
         && has_web_ending(path)
 }
 
-/// Whether it has a placeholder such as `%s`, `:id` or `$1`, to be replaced before a fetch.
+/// Whether a string contains a placeholder such as `%s`, `:id` or `$1`, which the script replaces before a fetch.
 pub(crate) fn has_placeholder(value: &str) -> bool {
     let bytes = value.as_bytes();
     memchr::memchr_iter(b'%', bytes).any(|at| {
@@ -94,8 +95,9 @@ pub(crate) fn has_placeholder(value: &str) -> bool {
     }) || value.contains("/:")
 }
 
-/// Whether the byte may be in a reference, or is a blank as in careless ones. `'` is legal but usually continues a string.
-fn may_stand(byte: u8) -> bool {
+/// Whether a reference may contain the byte. Blanks are invalid but occur in references. `'` is legal, but usually belongs to
+/// code that builds a reference.
+fn is_reference_byte(byte: u8) -> bool {
     byte >= b' '
         && byte != 0x7F
         && !matches!(
@@ -104,7 +106,7 @@ fn may_stand(byte: u8) -> bool {
         )
 }
 
-/// Path and query. The query excludes `?` and the fragment.
+/// Splits a reference into path and query. The query does not include `?` and the fragment.
 fn split(value: &str) -> (&str, &str) {
     let value = value.split('#').next().unwrap_or_default();
     value.split_once('?').unwrap_or((value, ""))
@@ -120,6 +122,7 @@ fn without_scheme(value: &str) -> Option<&str> {
     })
 }
 
+/// Splits the text after the scheme into the host and everything after host and port.
 fn host_and_rest(rest: &str) -> Option<(&str, &str)> {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
@@ -135,27 +138,28 @@ fn host_and_rest(rest: &str) -> Option<(&str, &str)> {
     }
 }
 
-fn is_absolute(value: &str, rest: &str, setting: Setting) -> bool {
-    let Some((host, behind)) = host_and_rest(rest) else {
+/// Whether an absolute reference is one to fetch; `rest` is the text after its scheme.
+fn is_absolute(value: &str, rest: &str, concatenation: Concatenation) -> bool {
+    let Some((host, rest_of_uri)) = host_and_rest(rest) else {
         return false;
     };
-    if !is_public_host(host) || is_namespace(host, behind) {
+    if !is_public_host(host) || is_namespace(host, rest_of_uri) {
         return false;
     }
     let (path, query) = split(value);
     // `"http://example.org" + path` is a site; `"http://example.org/item/" + id` is incomplete.
-    !setting.continued || behind.is_empty() || (query.is_empty() && has_web_ending(path))
+    !concatenation.after || rest_of_uri.is_empty() || (query.is_empty() && has_web_ending(path))
 }
 
-/// Whether it is a public host: at least two labels with a plausible top-level domain, or a public IPv4 address.
+/// Whether a host is public: at least two labels with a plausible top-level domain, or a public IPv4 address.
 fn is_public_host(host: &str) -> bool {
-    /// DNS allows 253.
+    /// Longest host, in bytes: the limit of DNS.
     const HOST_BYTES_MAX: usize = 253;
     if host.len() > HOST_BYTES_MAX {
         return false;
     }
     let labels: Vec<&str> = host.split('.').collect();
-    // `www.com`, and `//www.youtube` that is concatenated with more.
+    // `www.com`, or a part of a host such as `//www.youtube`, to which a script appends the rest.
     if labels.len() == 2 && labels[0].eq_ignore_ascii_case("www") {
         return false;
     }
@@ -184,7 +188,7 @@ fn is_public_host(host: &str) -> bool {
 }
 
 /// Whether the path has only characters usual in paths of sites. Others are legal, but in scripts they mean a pattern or code.
-fn is_sober(path: &str) -> bool {
+fn has_usual_characters(path: &str) -> bool {
     path.bytes().all(|b| {
         b.is_ascii_alphanumeric()
             || b >= 0x80
@@ -195,7 +199,7 @@ fn is_sober(path: &str) -> bool {
     }) && !path.contains("...")
 }
 
-/// Whether it is `a=b`, or a hash or version against caches.
+/// Whether a query is empty, `a=b`, or a hash or version that bypasses caches.
 fn is_query(query: &str) -> bool {
     query.is_empty()
         || (query.contains('=') && !query.starts_with('='))
@@ -205,9 +209,9 @@ fn is_query(query: &str) -> bool {
                 .all(|b| b.is_ascii_hexdigit() || matches!(b, b'.' | b'-' | b'_' | b'v')))
 }
 
-/// Whether it is a path from the root; `rest` is the text after the first slash.
+/// Whether a path from the root looks like one of a site; `rest` is the text after the first slash.
 fn is_rooted(rest: &str) -> bool {
-    let starts_well = rest.starts_with(|c: char| {
+    let has_valid_start = rest.starts_with(|c: char| {
         c.is_alphanumeric() || matches!(c, '_' | '~' | '%' | '@' | '-' | '.')
     });
     let letters = rest.chars().filter(|c| c.is_alphabetic()).count();
@@ -215,7 +219,7 @@ fn is_rooted(rest: &str) -> bool {
         .split('/')
         .filter(|segment| !segment.is_empty())
         .count();
-    starts_well
+    has_valid_start
         && !rest.ends_with(['.', ',', '=', '&', '+', ' '])
         && !rest.contains("//")
         // Excludes `/g`, `/1/2`, `/2024`.
@@ -223,28 +227,28 @@ fn is_rooted(rest: &str) -> bool {
         && segments >= 1
 }
 
-/// Whether it is a relative path, by its ending only.
+/// Whether a string looks like a relative path, judging by its file ending.
 fn is_relative(path: &str) -> bool {
     if !has_web_ending(path) || path.contains("//") {
         return false;
     }
     let plain = path.trim_start_matches("./").trim_start_matches("../");
     let file = plain.rsplit('/').next().unwrap_or_default();
-    let starts_well = plain
+    let has_valid_start = plain
         .starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '%' | '~' | '@' | '-'));
-    if !starts_well || file.starts_with(['.', ' ', ',', '+']) || plain.contains(['&', '+']) {
+    if !has_valid_start || file.starts_with(['.', ' ', ',', '+']) || plain.contains(['&', '+']) {
         return false;
     }
     let is_alone = plain.len() == path.len() && !plain.contains('/');
     if !is_alone {
         return true;
     }
-    !file.contains([' ', ',', '=', '@']) && !is_name_of_a_project(file) && !is_code(file)
+    !file.contains([' ', ',', '=', '@']) && !is_project_name(file) && !is_code(file)
 }
 
-/// Whether it is a dotted name in code that ends like a file.
+/// Whether a file name is a dotted name in code that only looks like a file.
 fn is_code(file: &str) -> bool {
-    /// First parts of names of highlighted tokens: `comment.end.xml`.
+    /// First parts of token names in syntax highlighters: `comment.end.xml`.
     const SCOPES: [&str; 14] = [
         "comment",
         "constant",
@@ -275,8 +279,8 @@ fn is_code(file: &str) -> bool {
         || (parts.len() > 2 && (SCOPES.contains(first) || matches!(*first, "com" | "net" | "org")))
 }
 
-/// Whether it is a project name such as `Node.js` or `PIXI.js`. `Vue.min.js` and `MathMenu.js` are files.
-fn is_name_of_a_project(file: &str) -> bool {
+/// Whether a file name is a project name such as `Node.js` or `PIXI.js`. `Vue.min.js` and `MathMenu.js` are files.
+fn is_project_name(file: &str) -> bool {
     let stem = file.strip_suffix(".js").unwrap_or_default();
     let rest = stem.trim_start_matches(char::is_uppercase);
     (stem.starts_with(char::is_uppercase)
@@ -286,8 +290,8 @@ fn is_name_of_a_project(file: &str) -> bool {
         || matches!(file, "node.js" | "package.json" | "tsconfig.json")
 }
 
-/// Whether it is a path on the machine that built or runs the script: system files, or numbered modules of a bundler.
-fn is_of_a_machine(path: &str) -> bool {
+/// Whether a path is one on the machine that built or runs the script: a system file, or a module of a bundler.
+fn is_local_path(path: &str) -> bool {
     const FOLDERS: [&str; 12] = [
         "/../",
         "/bin/bash",
@@ -306,9 +310,9 @@ fn is_of_a_machine(path: &str) -> bool {
         || path.split('/').any(|segment| segment == "node_modules")
 }
 
-/// A reference without its scheme, `www.example.org/x` or `example.org/x`: a likely host and a path. A host alone is not
-/// enough: `jquery.com` may mean anything.
-fn without_its_scheme(value: &str) -> Option<String> {
+/// Adds the scheme to a reference without one: a likely host and a path, such as `www.example.org/x` or `example.org/x`. A host
+/// alone is not enough: `jquery.com` is also a name in text.
+fn add_missing_scheme(value: &str) -> Option<String> {
     /// Top-level domains under which names in scripts are hosts. Those that are also file endings or words in code (`.md`,
     /// `.py`, `.io`, `.name`) are left out.
     const TOP_LEVELS: [&str; 25] = [
@@ -328,6 +332,7 @@ fn without_its_scheme(value: &str) -> Option<String> {
     (is_www || is_known).then(|| format!("http://{value}"))
 }
 
+/// Whether the path names a file with an ending that is usual on the web.
 fn has_web_ending(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
     let Some((stem, ending)) = file.rsplit_once('.') else {
@@ -345,12 +350,15 @@ mod tests {
 
     #[track_caller]
     fn yes(value: &str) {
-        assert_eq!(reference(value, Setting::default()).as_deref(), Some(value));
+        assert_eq!(
+            reference(value, Concatenation::default()).as_deref(),
+            Some(value)
+        );
     }
 
     #[track_caller]
     fn no(value: &str) {
-        assert_eq!(reference(value, Setting::default()), None, "{value}");
+        assert_eq!(reference(value, Concatenation::default()), None, "{value}");
     }
 
     #[test]
@@ -387,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_are_none() {
+    fn namespaces_are_not_references() {
         no("http://www.w3.org/1999/xhtml");
         no("http://www.w3.org/2000/svg");
         no("http://www.w3.org/XML/1998/namespace");
@@ -474,13 +482,13 @@ mod tests {
     }
 
     #[test]
-    fn hosts_with_a_path_get_their_scheme() {
+    fn hosts_with_a_path_get_a_scheme() {
         assert_eq!(
-            reference("example.org/outlink", Setting::default()).as_deref(),
+            reference("example.org/outlink", Concatenation::default()).as_deref(),
             Some("http://example.org/outlink")
         );
         assert_eq!(
-            reference("www.example.is/x", Setting::default()).as_deref(),
+            reference("www.example.is/x", Concatenation::default()).as_deref(),
             Some("http://www.example.is/x")
         );
         no("socket.io/client");
@@ -489,26 +497,26 @@ mod tests {
     }
 
     #[test]
-    fn halves_count_only_where_they_are_whole() {
-        let continued = Setting {
-            continued: true,
-            ..Setting::default()
+    fn concatenated_strings_count_only_if_complete() {
+        let continued = Concatenation {
+            after: true,
+            ..Concatenation::default()
         };
         assert!(reference("/js/lib.js", continued).is_some());
         assert!(reference("http://example.org", continued).is_some());
         assert!(reference("http://example.org/item/", continued).is_none());
         assert!(reference("/item/", continued).is_none());
         assert!(reference("/x.html?id=", continued).is_none());
-        let continues = Setting {
-            continues: true,
-            ..Setting::default()
+        let continues = Concatenation {
+            before: true,
+            ..Concatenation::default()
         };
         assert!(reference("/x.html", continues).is_none());
         assert!(reference("https://example.org/x", continues).is_some());
     }
 
     #[test]
-    fn modules_are_paths() {
+    fn modules_are_paths_or_absolute_references() {
         for name in ["./a.js", "../b", "/c.mjs", "https://esm.example.org/x"] {
             assert!(is_module(name), "{name}");
         }

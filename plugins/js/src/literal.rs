@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_undone() {
+    fn escapes_are_decoded() {
         check(r"http:\/\/example.org\/a", "http://example.org/a");
         check(r"\u002fsites\u002Fa", "/sites/a");
         check(r"\x2fa\x2Fb", "/a/b");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_escapes_do_not_break_the_rest() {
+    fn text_after_invalid_escapes_is_decoded() {
         check(r"\u12", "u12");
         check(r"\xg1/a", "xg1/a");
         check(r"\u{110000}", "\u{FFFD}");

@@ -1,4 +1,4 @@
-//! Markup in strings: `'<a href="/x">'`. It reads attributes with references whose whole value is in the string.
+//! Finds references in markup in strings: `'<a href="/x">'`. The whole value of the attribute must be in the string.
 
 /// Attributes whose value is a reference.
 const NAMES: [&str; 9] = [
@@ -37,7 +37,7 @@ pub(crate) fn references(text: &str) -> Vec<String> {
             .iter()
             .rposition(|&b| !(b.is_ascii_alphanumeric() || b == b'-'));
         let name = &text[name_start.map_or(at, |n| at + n + 1)..name_end];
-        let has_gap = name_start.is_some_and(|n| {
+        let is_separated = name_start.is_some_and(|n| {
             bytes[at + n].is_ascii_whitespace() || matches!(bytes[at + n], b'"' | b'\'' | b'/')
         });
         let mut value_start = equals + 1;
@@ -45,13 +45,13 @@ pub(crate) fn references(text: &str) -> Vec<String> {
             value_start += 1;
         }
         let quote = bytes.get(value_start).copied();
-        let in_vain = match quote {
+        let has_no_end = match quote {
             Some(b'"') => &mut no_double,
             Some(b'\'') => &mut no_single,
             _ => &mut no_blank,
         };
         let value = match quote {
-            _ if *in_vain => None,
+            _ if *has_no_end => None,
             Some(quote @ (b'"' | b'\'')) => {
                 value_start += 1;
                 memchr::memchr(quote, &bytes[value_start..])
@@ -61,14 +61,14 @@ pub(crate) fn references(text: &str) -> Vec<String> {
                 .iter()
                 .position(|b| b.is_ascii_whitespace() || *b == b'>'),
         };
-        *in_vain = value.is_none();
+        *has_no_end = value.is_none();
         let value = value.map(|n| value_start + n);
         let Some(value_end) = value else {
             at = value_start.max(equals + 1);
             continue;
         };
         at = value_end;
-        if has_gap && NAMES.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+        if is_separated && NAMES.iter().any(|known| name.eq_ignore_ascii_case(known)) {
             let value = text[value_start..value_end].trim();
             if is_reference(value) {
                 found.push(value.replace("&amp;", "&"));
@@ -78,7 +78,7 @@ pub(crate) fn references(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether the value is a reference. It is marked as one, so only placeholders and values without a target are excluded.
+/// Whether the value of such an attribute is a reference. Only placeholders and values without a target are not.
 fn is_reference(value: &str) -> bool {
     const UNFETCHABLE: [&str; 9] = [
         "javascript:",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_values_are_found() {
+    fn complete_values_are_found() {
         check(
             "<a href=\"http://example.org/x\">y</a>",
             &["http://example.org/x"],
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_and_placeholders_are_not() {
+    fn partial_values_and_placeholders_are_ignored() {
         check("<a href=\"", &[]);
         check("<a href=\"/x", &[]);
         check("<img src=/x", &[]);

@@ -3,37 +3,37 @@
 
 use std::borrow::Cow;
 
-use crate::likely::{self, Setting};
+use crate::likely::{self, Concatenation};
 use crate::literal::unescape;
 use crate::markup;
 
-/// Longest string that is searched for markup and for nested strings.
+/// Longest string that is searched for markup and for nested strings, in bytes.
 const SEARCHED_BYTES_MAX: usize = 1024 * 1024;
 
 /// Deepest nesting of strings in strings, such as JSON in an attribute in a string.
 const NESTING_MAX: u32 = 3;
 
-/// Deepest nesting of template literals in each other's `${}`. A deeper one is read as code.
+/// Deepest nesting of template literals in each other's `${}`. Deeper template literals are read as code.
 const TEMPLATES_MAX: u32 = 16;
 
 /// Most open brackets that are tracked. Beyond them, no regular expression is expected after `)`.
 const BRACKETS_MAX: usize = 10_000;
 
 /// Placeholder for a template's `${}`. No reference contains it.
-const HOLE: char = '\u{0}';
+const PLACEHOLDER: char = '\u{0}';
 
 /// A reference in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundReference {
     /// The reference with decoded escapes.
     pub uri: String,
     /// The syntax of the reference.
-    pub place: Place,
+    pub syntax: Syntax,
 }
 
 /// Syntax of a reference in a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Syntax {
     /// A string.
     String,
     /// A template literal without placeholders.
@@ -48,7 +48,7 @@ pub enum Place {
     PublicPath,
 }
 
-impl Place {
+impl Syntax {
     /// The text for the link's context.
     #[must_use]
     pub fn context(self) -> &'static str {
@@ -62,15 +62,15 @@ impl Place {
         }
     }
 
-    /// Whether it resolves against the script's own URI rather than that of the page.
+    /// Whether the reference resolves against the URI of the script instead of that of the page.
     #[must_use]
-    pub fn is_of_the_script(self) -> bool {
+    pub fn resolves_against_script(self) -> bool {
         matches!(self, Self::Import | Self::SourceMap)
     }
 }
 
-impl Found {
-    /// Whether it is neither absolute nor from the root.
+impl FoundReference {
+    /// Whether the reference is neither absolute nor from the root.
     #[must_use]
     pub fn is_relative(&self) -> bool {
         !self.uri.starts_with('/') && !self.uri.contains("://")
@@ -79,7 +79,7 @@ impl Found {
 
 /// Finds strings that look like references, in order.
 #[must_use]
-pub fn read(text: &str) -> Vec<Found> {
+pub fn read(text: &str) -> Vec<FoundReference> {
     let mut reader = Reader::new(text, 0);
     reader.code(false);
     reader.finish()
@@ -94,31 +94,33 @@ enum Token<'a> {
     Word(&'a str),
     /// A number, string, template or regular expression.
     Value,
+    /// Any other character: punctuation or an operator.
     Mark(u8),
-    /// `)`. After `if (…)` and similar statements it precedes a statement.
-    Closed {
-        statement: bool,
-    },
+    /// `)`. `statement`: whether a statement follows, as after `if (…)`.
+    Closed { statement: bool },
 }
 
 struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// The last tokens, newest last.
-    before: [Token<'a>; 3],
+    /// The last three tokens, newest last.
+    previous: [Token<'a>; 3],
     /// For each open `(`: whether it belongs to `if`, `while`, `for` or `with`.
     open: Vec<bool>,
-    /// No regular expression ends before this position; it keeps the search for its end linear.
+    /// No regular expression ends before this position. This keeps the search for ends linear.
     no_regex_until: usize,
-    /// The same for `'` and `"`.
+    /// The same for strings in `'` and in `"`.
     no_string_until: [usize; 2],
-    /// Whether a template without an end was found.
+    /// Whether a template without an end was found. Later templates are then read as code.
     no_templates: bool,
+    /// Number of open template literals.
     templates: u32,
+    /// Number of strings around this text.
     nesting: u32,
+    /// The first public path of webpack that the script sets.
     public_path: Option<String>,
-    found: Vec<Found>,
+    found: Vec<FoundReference>,
 }
 
 impl<'a> Reader<'a> {
@@ -127,7 +129,7 @@ impl<'a> Reader<'a> {
             text,
             bytes: text.as_bytes(),
             at: 0,
-            before: [Token::Start; 3],
+            previous: [Token::Start; 3],
             open: Vec::new(),
             no_regex_until: 0,
             no_string_until: [0; 2],
@@ -139,10 +141,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn finish(mut self) -> Vec<Found> {
+    fn finish(mut self) -> Vec<FoundReference> {
         if let Some(path) = self.public_path {
             for found in &mut self.found {
-                if found.place == Place::PublicPath {
+                if found.syntax == Syntax::PublicPath {
                     found.uri.insert_str(0, &path);
                 }
             }
@@ -155,7 +157,7 @@ impl<'a> Reader<'a> {
     }
 
     fn token(&mut self, token: Token<'a>) {
-        self.before = [self.before[1], self.before[2], token];
+        self.previous = [self.previous[1], self.previous[2], token];
     }
 
     fn mark(&mut self, byte: u8) {
@@ -163,7 +165,7 @@ impl<'a> Reader<'a> {
         self.token(Token::Mark(byte));
     }
 
-    /// Reads code to the end, or to the `}` that ends a template's placeholder. Returns whether that was found.
+    /// Reads code to the end, or to the `}` that ends a template's placeholder. Returns whether this `}` was found.
     fn code(&mut self, in_template: bool) -> bool {
         let mut braces = 0_usize;
         while let Some(byte) = self.peek(0) {
@@ -181,8 +183,10 @@ impl<'a> Reader<'a> {
                 b'/' => self.slash(),
                 b'<' if self.bytes[self.at..].starts_with(b"<!--") => self.line_comment(),
                 b'(' => {
-                    let statement =
-                        matches!(self.before[2], Token::Word("if" | "while" | "for" | "with"));
+                    let statement = matches!(
+                        self.previous[2],
+                        Token::Word("if" | "while" | "for" | "with")
+                    );
                     if self.open.len() < BRACKETS_MAX {
                         self.open.push(statement);
                     }
@@ -265,16 +269,16 @@ impl<'a> Reader<'a> {
             && uri.len() <= likely::REFERENCE_BYTES_MAX
             && !uri.contains(['\'', '"', '`', '{', '$', '+'])
         {
-            self.found.push(Found {
+            self.found.push(FoundReference {
                 uri: uri.to_owned(),
-                place: Place::SourceMap,
+                syntax: Syntax::SourceMap,
             });
         }
     }
 
     /// Whether a regular expression may begin here. After a value, a slash is a division.
     fn may_begin_regex(&self) -> bool {
-        match self.before[2] {
+        match self.previous[2] {
             Token::Value => false,
             Token::Word(word) => matches!(
                 word,
@@ -328,13 +332,13 @@ impl<'a> Reader<'a> {
         false
     }
 
-    /// Reads `\'…\'`: a string in a snippet that was itself escaped.
+    /// Reads `\'…\'`: a string in code that is itself an escaped string.
     fn escaped_quote(&mut self) {
         let start = self.at;
         while self.peek(0) == Some(b'\\') {
             self.at += 1;
         }
-        let marks = &self.text[start..self.at];
+        let backslashes = &self.text[start..self.at];
         let Some(quote @ (b'"' | b'\'')) = self.peek(0) else {
             return;
         };
@@ -343,19 +347,19 @@ impl<'a> Reader<'a> {
         let Some(close) = memchr::memchr(quote, &self.bytes[body..]).map(|n| body + n) else {
             return;
         };
-        let Some(value) = self.text[body..close].strip_suffix(marks) else {
+        let Some(value) = self.text[body..close].strip_suffix(backslashes) else {
             return;
         };
         if !value.ends_with('\\') && !value.contains('\n') {
             self.at = close + 1;
-            self.value(&unescape(value), Setting::default(), Place::String);
+            self.value(&unescape(value), Concatenation::default(), Syntax::String);
             self.token(Token::Value);
         }
     }
 
-    /// Reads a string, and those that `+` joins to it.
+    /// Reads a string, and the strings that `+` concatenates to it.
     fn strings(&mut self) {
-        let before = self.before;
+        let previous = self.previous;
         let Some(first) = self.string() else {
             self.mark(b'"');
             return;
@@ -363,13 +367,13 @@ impl<'a> Reader<'a> {
         let mut value = unescape(first);
         let mut continued = false;
         loop {
-            let behind = self.skip_blanks(self.at);
-            if self.bytes.get(behind) != Some(&b'+')
-                || matches!(self.bytes.get(behind + 1), Some(b'+' | b'='))
+            let after = self.skip_blanks(self.at);
+            if self.bytes.get(after) != Some(&b'+')
+                || matches!(self.bytes.get(after + 1), Some(b'+' | b'='))
             {
                 break;
             }
-            let next = self.skip_blanks(behind + 1);
+            let next = self.skip_blanks(after + 1);
             let end = self.at;
             self.at = next;
             match self.bytes.get(next) {
@@ -389,35 +393,35 @@ impl<'a> Reader<'a> {
             }
         }
         self.token(Token::Value);
-        let behind = self.skip_blanks(self.at);
-        let setting = Setting {
-            continues: before[2] == Token::Mark(b'+'),
-            continued,
+        let after = self.skip_blanks(self.at);
+        let concatenation = Concatenation {
+            before: previous[2] == Token::Mark(b'+'),
+            after: continued,
         };
-        match (before[0], before[1], before[2]) {
+        match (previous[0], previous[1], previous[2]) {
             (_, _, Token::Word("from" | "import"))
             | (_, Token::Word("import"), Token::Mark(b'(')) => {
                 if !continued && likely::is_module(&value) {
-                    self.found.push(Found {
+                    self.found.push(FoundReference {
                         uri: value.into_owned(),
-                        place: Place::Import,
+                        syntax: Syntax::Import,
                     });
                 }
             }
             // `require` of CommonJS and bundlers names modules, not files.
             (_, Token::Word("require" | "_dereq_" | "__webpack_require__"), Token::Mark(b'(')) => {}
-            (_, _, Token::Mark(b'{' | b',')) if self.bytes.get(behind) == Some(&b':') => {
-                // A key. Only a map by URI has references as keys.
+            (_, _, Token::Mark(b'{' | b',')) if self.bytes.get(after) == Some(&b':') => {
+                // A key. Keys are references only in a map by URI.
                 if value.contains("://") {
-                    self.value(&value, setting, Place::String);
+                    self.value(&value, concatenation, Syntax::String);
                 }
             }
             (Token::Mark(b'.'), Token::Word("p"), Token::Mark(b'+'))
             | (_, Token::Word("__webpack_public_path__"), Token::Mark(b'+')) => {
                 if !continued && likely::is_asset(&value) {
-                    self.found.push(Found {
+                    self.found.push(FoundReference {
                         uri: value.into_owned(),
-                        place: Place::PublicPath,
+                        syntax: Syntax::PublicPath,
                     });
                 }
             }
@@ -427,7 +431,7 @@ impl<'a> Reader<'a> {
             {
                 self.public_path.get_or_insert_with(|| value.into_owned());
             }
-            _ => self.value(&value, setting, Place::String),
+            _ => self.value(&value, concatenation, Syntax::String),
         }
     }
 
@@ -462,7 +466,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a template literal with the code in it. One without an end is read as code.
+    /// Reads a template literal and the code in it. A template literal without an end is read as code.
     fn template(&mut self) {
         let (start, found) = (self.at, self.found.len());
         self.templates += 1;
@@ -471,11 +475,11 @@ impl<'a> Reader<'a> {
         match value {
             Some((value, false)) => {
                 self.token(Token::Value);
-                let setting = Setting {
-                    continues: self.before[1] == Token::Mark(b'+'),
-                    continued: self.is_joined(),
+                let concatenation = Concatenation {
+                    before: self.previous[1] == Token::Mark(b'+'),
+                    after: self.is_concatenated(),
                 };
-                self.value(&value, setting, Place::Template);
+                self.value(&value, concatenation, Syntax::Template);
             }
             Some((value, true)) => {
                 self.token(Token::Value);
@@ -493,9 +497,9 @@ impl<'a> Reader<'a> {
     /// The text of a template, and whether it has placeholders.
     fn template_value(&mut self) -> Option<(Cow<'a, str>, bool)> {
         self.at += 1;
-        let before = self.before;
+        let previous = self.previous;
         let mut value = Cow::Borrowed("");
-        let mut has_holes = false;
+        let mut has_placeholders = false;
         loop {
             let start = self.at;
             loop {
@@ -506,7 +510,7 @@ impl<'a> Reader<'a> {
                     _ => self.at += 1,
                 }
             }
-            // An escape may have ended within a character.
+            // The end of a skipped escape may be inside a character.
             let part = unescape(self.text.get(start..self.at)?);
             if value.is_empty() {
                 value = part;
@@ -515,21 +519,21 @@ impl<'a> Reader<'a> {
             }
             if self.bytes[self.at] == b'`' {
                 self.at += 1;
-                self.before = before;
-                return Some((value, has_holes));
+                self.previous = previous;
+                return Some((value, has_placeholders));
             }
-            has_holes = true;
-            value.to_mut().push(HOLE);
+            has_placeholders = true;
+            value.to_mut().push(PLACEHOLDER);
             self.at += 2;
-            self.before = [Token::Start; 3];
+            self.previous = [Token::Start; 3];
             if !self.code(true) {
                 return None;
             }
         }
     }
 
-    /// Whether `+` follows.
-    fn is_joined(&self) -> bool {
+    /// Whether `+` follows the token.
+    fn is_concatenated(&self) -> bool {
         self.bytes.get(self.skip_blanks(self.at)) == Some(&b'+')
     }
 
@@ -540,56 +544,59 @@ impl<'a> Reader<'a> {
         at
     }
 
-    /// Reads a string's value: a reference, or text that may contain some.
-    fn value(&mut self, value: &str, setting: Setting, place: Place) {
-        match likely::reference(value, setting) {
-            Some(uri) => self.found.push(Found { uri, place }),
+    /// Reads the value of a string: a reference, or text that may contain references.
+    fn value(&mut self, value: &str, concatenation: Concatenation, syntax: Syntax) {
+        match likely::reference(value, concatenation) {
+            Some(uri) => self.found.push(FoundReference { uri, syntax }),
             None => self.search(value),
         }
     }
 
-    /// Looks for references in a string that is not one: in markup, or in nested strings.
+    /// Looks for references in markup or nested strings in `value`, which is not itself a reference.
     fn search(&mut self, value: &str) {
-        /// Shorter than any quoted reference.
+        /// Shortest string that is searched, in bytes. Quoted references are longer.
         const SEARCHED_BYTES_MIN: usize = 6;
         if value.len() < SEARCHED_BYTES_MIN || value.len() > SEARCHED_BYTES_MAX {
             return;
         }
         if markup::is_markup(value) {
-            self.found
-                .extend(markup::references(value).into_iter().map(|uri| Found {
-                    uri,
-                    place: Place::Markup,
-                }));
+            self.found.extend(
+                markup::references(value)
+                    .into_iter()
+                    .map(|uri| FoundReference {
+                        uri,
+                        syntax: Syntax::Markup,
+                    }),
+            );
         } else if self.nesting < NESTING_MAX
             && value.contains(['"', '\''])
             && value.contains(['/', '.'])
         {
             let mut inner = Reader::new(value, self.nesting + 1);
-            inner.quoted();
+            inner.quoted_strings();
             self.found.append(&mut inner.found);
         }
     }
 
-    /// Reads text that is not code: only quoted strings.
-    fn quoted(&mut self) {
+    /// Reads only the quoted strings of a text that is not code.
+    fn quoted_strings(&mut self) {
         while let Some(next) = memchr::memchr3(b'"', b'\'', b'\\', &self.bytes[self.at..]) {
             self.at += next;
             if self.bytes[self.at] == b'\\' {
                 self.escaped_quote();
             } else if let Some(raw) = self.string() {
-                let behind = self.bytes.get(self.skip_blanks(self.at)).copied();
+                let after = self.bytes.get(self.skip_blanks(self.at)).copied();
                 // A key of JSON.
-                if behind != Some(b':') {
+                if after != Some(b':') {
                     let value = unescape(raw);
-                    let continued = behind == Some(b'+');
+                    let continued = after == Some(b'+');
                     self.value(
                         &value,
-                        Setting {
-                            continues: false,
-                            continued,
+                        Concatenation {
+                            before: false,
+                            after: continued,
                         },
-                        Place::String,
+                        Syntax::String,
                     );
                 }
             } else {
@@ -599,7 +606,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether it is webpack's public path: the folder that its files are served from.
+/// Whether a string may be webpack's public path: the folder from which its files are served.
 fn is_public_path(value: &str) -> bool {
     value.is_empty()
         || (value.ends_with('/')
@@ -639,7 +646,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_strings_are_one() {
+    fn concatenated_strings_are_one_value() {
         check(
             r#"x = "http://exa" + 'mple.org/a'"#,
             &["http://example.org/a"],
@@ -652,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_regular_expressions_are_no_strings() {
+    fn quotes_in_comments_and_regular_expressions_begin_no_strings() {
         check("// 'http://example.org/a'\n'/b.html'", &["/b.html"]);
         check("/* '/a.html' */ '/b.html' /* '/c.html'", &["/b.html"]);
         check(r#"x = /["']/; y = '/b.html'"#, &["/b.html"]);
@@ -689,7 +696,7 @@ mod tests {
         );
         let uris: Vec<_> = found.iter().map(|found| found.uri.as_str()).collect();
         assert_eq!(uris, ["./a.js", "./b", "../c.js", "./d.mjs"]);
-        assert!(found.iter().all(|found| found.place == Place::Import));
+        assert!(found.iter().all(|found| found.syntax == Syntax::Import));
         check("require('./a.js'); _dereq_('./b.js')", &[]);
         check("import('./locale/' + name + '.js')", &[]);
     }

@@ -22,12 +22,12 @@ struct Case {
 }
 
 #[test]
-fn golden_cases_hold() {
+fn golden_cases_pass() {
     opilio_plugin::testing::check_cases(&opilio_js::plugins(), "cases");
 }
 
 #[test]
-fn every_case_of_the_predecessor_holds() {
+fn every_heritrix_case_passes() {
     let cases: Vec<Case> =
         serde_json::from_str(include_str!("../cases/predecessor/cases.json")).unwrap();
     assert!(cases.len() >= 17);
@@ -43,8 +43,8 @@ fn every_case_of_the_predecessor_holds() {
             .links
             .iter()
             .map(|link| {
-                let own = link.base.as_deref().map(|own| Url::parse(own).unwrap());
-                let mut uri = own.as_ref().unwrap_or(&base).join(&link.uri).unwrap();
+                let own_base = link.base.as_deref().map(|own| Url::parse(own).unwrap());
+                let mut uri = own_base.as_ref().unwrap_or(&base).join(&link.uri).unwrap();
                 uri.set_fragment(None);
                 uri.to_string()
             })
@@ -69,7 +69,7 @@ fn every_case_of_the_predecessor_holds() {
 }
 
 #[test]
-fn settings_leave_kinds_out() {
+fn settings_exclude_relative_references_and_source_maps() {
     let plugin = opilio_js::plugins()
         .configure("js", r#"{"relative":false,"source-maps":false}"#)
         .unwrap();
@@ -87,7 +87,7 @@ fn settings_leave_kinds_out() {
 
 proptest! {
     #[test]
-    fn anything_is_read(text in "[a-z/'\"`$\\\\{}()<>=+ \n.é]{0,80}", other in "\\PC{0,40}") {
+    fn any_text_is_read(text in "[a-z/'\"`$\\\\{}()<>=+ \n.é]{0,80}", other in "\\PC{0,40}") {
         let text = text + &other;
         for found in script::read(&text) {
             prop_assert!(!found.uri.is_empty());
@@ -97,7 +97,7 @@ proptest! {
 
 #[test]
 fn hostile_input_takes_linear_time() {
-    /// Takes about a second; in quadratic time it would take hours. Debug builds use less.
+    /// Size of an input. One takes about a second; in quadratic time it would take hours. Debug builds use less.
     const BYTES: usize = if cfg!(debug_assertions) {
         1024 * 1024
     } else {

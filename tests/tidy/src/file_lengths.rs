@@ -127,7 +127,7 @@ const LONG: &[(&str, &str)] = &[
     ),
     (
         "plugins/js/src/script.rs",
-        "616 lines and their tests: one tokenizer",
+        "620 lines and their tests: one tokenizer",
     ),
     (
         "sdk/rust/src/native/double.rs",
