@@ -113,6 +113,7 @@ struct Query<'a> {
     sorted: Vec<(&'a str, &'a str)>,
 }
 
+/// Server, path and sorted pairs.
 type Key<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>);
 
 impl<'a> Query<'a> {

@@ -19,8 +19,8 @@ const FAMILIES: &str = "families";
 const PLACE: &str = "place";
 /// Note for later stages of the visit, so that no page is counted twice.
 const NOTE: &str = "sibling-trap";
-/// Version of the form of both values.
-const FORM: u32 = 1;
+/// Format version of both values.
+const FORMAT_VERSION: u32 = 1;
 /// The host keeps 4 KiB with a site; a family takes at most 8 + 1 + 16 + 1 + 7 + 1 bytes.
 const FAMILIES_MAX: usize = 4096 / 34;
 /// Shortest run of letters and digits in a path that counts as a token rather than a name.
@@ -103,7 +103,10 @@ impl Plugin for SiblingTrap {
     }
 
     fn keeps() -> Vec<Keep> {
-        vec![Keep::with_site(FAMILIES, FORM), Keep::with_uri(PLACE, FORM)]
+        vec![
+            Keep::with_site(FAMILIES, FORMAT_VERSION),
+            Keep::with_uri(PLACE, FORMAT_VERSION),
+        ]
     }
 }
 
@@ -146,7 +149,7 @@ impl SiblingTrap {
         }
         let ordinal = match document
             .attribute(PLACE)
-            .filter(|kept| kept.version == FORM)
+            .filter(|kept| kept.version == FORMAT_VERSION)
         {
             Some(kept) => kept.value.parse().ok(),
             None => self.count_page(document, visit),
@@ -165,7 +168,7 @@ impl SiblingTrap {
         let shape = shape_of(&document.uri());
         let kept = visit
             .site_value(FAMILIES)
-            .filter(|kept| kept.version == FORM);
+            .filter(|kept| kept.version == FORMAT_VERSION);
         let mut families = kept
             .map(|kept| parse_families(&kept.value))
             .unwrap_or_default();

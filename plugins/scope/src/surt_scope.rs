@@ -18,8 +18,8 @@ pub struct SurtScope {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// SURT prefixes such as `http://(org,example,`, or URIs that stand for the prefix they imply: `http://example.org` for the
-    /// domain and its subdomains, `http://example.org/` for that host only.
+    /// SURT prefixes such as `http://(org,example,`, or URIs, which imply a prefix: `http://example.org` covers the domain
+    /// and its subdomains, `http://example.org/` covers only that host.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub prefixes: Vec<String>,
     /// Names of tables of SURT prefixes in the profile that also count, for lists that are long or change while the crawl runs.

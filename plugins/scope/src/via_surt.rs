@@ -17,7 +17,7 @@ pub struct ViaSurt {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// SURT prefixes of pages, or URIs that stand for the prefix they imply, as in `surt-scope`.
+    /// SURT prefixes of pages, or URIs, which imply a prefix as in `surt-scope`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub prefixes: Vec<String>,
     /// Names of tables of SURT prefixes in the profile that also count.
