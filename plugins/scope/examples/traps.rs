@@ -1,5 +1,6 @@
-//! Links of real pages that the trap filters would refuse: `cargo run --release -p opilio-scope --example traps < links`,
-//! a link in a line, as `page TAB link`, both whole URIs; links of one page stand together.
+//! Prints the links of real pages that the trap filters reject: `cargo run --release -p opilio-scope --example traps < links`.
+//!
+//! Each line of the input is `page TAB link`, both absolute URIs. The links of one page must be in consecutive lines.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "an example")]
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ fn main() {
         "path-depth",
     ];
     let settings = |name: &str| match name {
-        // Candidates have no clock: the years of a crawl of this decade.
+        // Candidates have no time of visit, so the last year is set here.
         "calendar-trap" => r#"{"last-year": 2030}"#,
         _ => "{}",
     };
@@ -72,7 +73,7 @@ fn main() {
     println!("{pages} pages, {links} links: {refused:?}");
 }
 
-/// Enough of a SURT form to tell hosts apart.
+/// Returns a simplified SURT form, enough to distinguish hosts.
 fn surt(uri: &str) -> String {
     let (scheme, rest) = uri.split_once("://").unwrap_or(("", uri));
     let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));

@@ -1,4 +1,4 @@
-//! `accept`: accepts every URI, for a scope stack that starts with yes.
+//! `accept`: accepts every URI. A scope stack can begin with it, so that later filters only reject.
 
 use opilio_plugin::prelude::*;
 

@@ -68,9 +68,9 @@ impl Serialize for ByteSize {
 
 impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Size;
+        struct SizeVisitor;
 
-        impl Visitor<'_> for Size {
+        impl Visitor<'_> for SizeVisitor {
             type Value = ByteSize;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,7 +85,7 @@ impl<'de> Deserialize<'de> for ByteSize {
                 let bytes = u64::try_from(bytes);
                 bytes
                     .map(ByteSize)
-                    .map_err(|_| E::custom("a size is not negative"))
+                    .map_err(|_| E::custom("a size must not be negative"))
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<ByteSize, E> {
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for ByteSize {
             }
         }
 
-        deserializer.deserialize_any(Size)
+        deserializer.deserialize_any(SizeVisitor)
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_units() {
+    fn sizes_with_units_are_parsed() {
         for (text, bytes) in [
             ("0", 0),
             ("10MiB", 10 << 20),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_the_same() {
+    fn displayed_sizes_are_parsed_to_the_same_size() {
         for bytes in [0, 1, 1023, 1024, 1 << 20, (1 << 20) + 1, 3 << 30] {
             let text = ByteSize(bytes).to_string();
             assert_eq!(ByteSize::parse(&text), Some(ByteSize(bytes)), "{text}");

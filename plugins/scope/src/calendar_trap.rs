@@ -31,7 +31,8 @@ pub struct Settings {
     /// First year that a date may have, at any stage. Left out: no limit.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub first_year: Option<u16>,
-    /// Last year that a date may have. At the stage scope only this setting ends a calendar: write the year after the crawl's.
+    /// Last year that a date may have. At the stage scope only this setting ends a calendar. Write the year after the crawl's
+    /// last year.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub last_year: Option<u16>,
     /// The decision on URIs with a date outside these limits.
@@ -58,7 +59,7 @@ impl Default for Settings {
 impl Plugin for CalendarTrap {
     const NAME: &'static str = "calendar-trap";
     const SUMMARY: &'static str =
-        "Rejects URIs with dates far from today, as endless calendars have them.";
+        "Rejects URIs with dates far from today, such as those of endless calendars.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -97,29 +98,29 @@ impl CalendarTrap {
         };
         let settings = &self.settings;
         if settings.first_year.is_some_and(|year| date.year < year) {
-            return Finding::is(format!("{date} is before the first year"));
+            return Finding::matching(format!("{date} is before the first year"));
         }
         if settings.last_year.is_some_and(|year| date.year > year) {
-            return Finding::is(format!("{date} is after the last year"));
+            return Finding::matching(format!("{date} is after the last year"));
         }
         let Some(now) = now.and_then(|now| i64::try_from(now).ok()) else {
             return match settings.first_year.or(settings.last_year) {
-                Some(_) => Finding::is_not(format!("{date}")),
+                Some(_) => Finding::not_matching(format!("{date}")),
                 None => Finding::Unknown,
             };
         };
         let at = date.days() * 86_400_000;
         let span = |period: Period| i64::try_from(period.milliseconds()).unwrap_or(i64::MAX);
         if at.saturating_sub(now) > span(settings.ahead) {
-            return Finding::is(format!("{date} is far ahead"));
+            return Finding::matching(format!("{date} is far ahead"));
         }
         // A date without a day means the first day. The whole of its month or year is within the limit.
         if settings.behind.is_some_and(|behind| {
             now.saturating_sub(at.saturating_add(date.length_days() * 86_400_000)) > span(behind)
         }) {
-            return Finding::is(format!("{date} is long past"));
+            return Finding::matching(format!("{date} is long past"));
         }
-        Finding::is_not(format!("{date}"))
+        Finding::not_matching(format!("{date}"))
     }
 }
 
@@ -147,17 +148,17 @@ impl std::fmt::Display for Date {
 impl Date {
     fn new(year: &str, month: &str, day: &str) -> Option<Self> {
         Some(Self {
-            year: year_of(year)?,
-            month: Some(number_of(month, 12)?),
+            year: parse_year(year)?,
+            month: Some(parse_number(month, 12)?),
             day: match day {
                 "" => None,
-                _ => Some(number_of(day, 31)?),
+                _ => Some(parse_number(day, 31)?),
             },
         })
     }
 
-    /// Days from 1970-01-01 to the first day of the date, in the Gregorian calendar (Hinnant, "chrono-Compatible Low-Level Date
-    /// Algorithms").
+    /// Returns the days from 1970-01-01 to the first day of the date, in the Gregorian calendar (Hinnant, "chrono-Compatible
+    /// Low-Level Date Algorithms").
     fn days(&self) -> i64 {
         let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
         // Years from March, so that the leap day is the last.
@@ -168,7 +169,7 @@ impl Date {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// Approximate number of days in the date: a day, month or year.
+    /// The most days that the date may cover: a day, month or year.
     fn length_days(&self) -> i64 {
         match (self.month, self.day) {
             (_, Some(_)) => 1,
@@ -178,38 +179,40 @@ impl Date {
     }
 }
 
-/// Parses four digits that are likely a year: from three centuries of newspapers to the years that a calendar may reach.
-fn year_of(text: &str) -> Option<u16> {
-    let year = text.parse().ok().filter(|_| digits(text, 4, 4))?;
+/// Parses a year of four digits, from 1600 on. Newspaper archives reach back centuries.
+fn parse_year(text: &str) -> Option<u16> {
+    let year = text.parse().ok().filter(|_| has_digits(text, 4, 4))?;
     (1600..=9999).contains(&year).then_some(year)
 }
 
-fn number_of(text: &str, max: u8) -> Option<u8> {
-    let number = text.parse().ok().filter(|_| digits(text, 1, 2))?;
+/// Parses a month or day of one or two digits, from 1 to `max`.
+fn parse_number(text: &str, max: u8) -> Option<u8> {
+    let number = text.parse().ok().filter(|_| has_digits(text, 1, 2))?;
     (1..=max).contains(&number).then_some(number)
 }
 
-fn digits(text: &str, least: usize, most: usize) -> bool {
-    (least..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+/// Returns true if the text consists of `min` to `max` digits.
+fn has_digits(text: &str, min: usize, max: usize) -> bool {
+    (min..=max).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The first date in a URI. The query is read before the path, because it names the requested date.
+/// Returns the first date in a URI. The query is read before the path, because it names the requested date.
 fn date_in(uri: &str) -> Option<Date> {
     let parts = Parts::of(uri);
-    in_query(&parts).or_else(|| in_path(parts.path))
+    date_in_query(&parts).or_else(|| date_in_path(parts.path))
 }
 
-/// `/2031/05/`, `/2031/5/17/`, `/2031-05/`, `/2031-05-17`.
-fn in_path(path: &str) -> Option<Date> {
+/// Finds a date such as `/2031/05/`, `/2031/5/17/`, `/2031-05/` or `/2031-05-17`.
+fn date_in_path(path: &str) -> Option<Date> {
     let mut segments = path.split('/').peekable();
     while let Some(segment) = segments.next() {
-        if let Some(date) = with_hyphens(segment) {
+        if let Some(date) = parse_hyphenated(segment) {
             return Some(date);
         }
-        if digits(segment, 4, 4) {
+        if has_digits(segment, 4, 4) {
             let mut rest = segments.clone();
             let month = rest.next().unwrap_or_default();
-            let day = rest.next().filter(|day| number_of(day, 31).is_some());
+            let day = rest.next().filter(|day| parse_number(day, 31).is_some());
             if let Some(date) = Date::new(segment, month, day.unwrap_or_default()) {
                 return Some(date);
             }
@@ -218,8 +221,8 @@ fn in_path(path: &str) -> Option<Date> {
     None
 }
 
-/// `2031-05`, `2031-05-17`; a time of day may follow a T.
-fn with_hyphens(text: &str) -> Option<Date> {
+/// Parses `2031-05` or `2031-05-17`. A time of day may follow after a T.
+fn parse_hyphenated(text: &str) -> Option<Date> {
     let text = text.split(['T', 't']).next()?;
     let mut parts = text.split('-');
     let (year, month) = (parts.next()?, parts.next()?);
@@ -229,8 +232,8 @@ fn with_hyphens(text: &str) -> Option<Date> {
     Date::new(year, month, day).filter(|_| whole)
 }
 
-/// `20310517`, `203105`.
-fn compact(text: &str) -> Option<Date> {
+/// Parses `20310517` or `203105`.
+fn parse_compact(text: &str) -> Option<Date> {
     match text.len() {
         8 if text.is_ascii() => Date::new(&text[..4], &text[4..6], &text[6..]),
         6 if text.is_ascii() => Date::new(&text[..4], &text[4..], ""),
@@ -248,17 +251,17 @@ const DATES: [&str; 9] = [
     "date", "day", "month", "cal", "datum", "tag", "jour", "dia", "week",
 ];
 
-/// `year=2031&month=5`, `date=2031-05-17`, `cal_month=203105`.
-fn in_query(parts: &Parts<'_>) -> Option<Date> {
+/// Finds a date such as `year=2031&month=5`, `date=2031-05-17` or `cal_month=203105`.
+fn date_in_query(parts: &Parts<'_>) -> Option<Date> {
     let (mut year, mut month) = (None, None);
     for (name, value) in parts.pairs() {
         let name = name.to_ascii_lowercase();
         if YEARS.contains(&name.as_str()) {
-            year = year.or_else(|| year_of(value));
-        } else if MONTHS.contains(&name.as_str()) && digits(value, 1, 2) {
-            month = month.or_else(|| number_of(value, 12));
+            year = year.or_else(|| parse_year(value));
+        } else if MONTHS.contains(&name.as_str()) && has_digits(value, 1, 2) {
+            month = month.or_else(|| parse_number(value, 12));
         } else if DATES.iter().any(|word| name.contains(word)) {
-            let date = with_hyphens(value).or_else(|| compact(value));
+            let date = parse_hyphenated(value).or_else(|| parse_compact(value));
             if date.is_some() {
                 return date;
             }
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_left_alone() {
+    fn other_numbers_are_not_dates() {
         for uri in [
             "/",
             "/2031",

@@ -75,9 +75,9 @@ impl Filter for ContentLength {
         let finding = match size_of(stage, document, visit) {
             None => Finding::Unknown,
             Some(size) if (self.min..=self.max).contains(&size) => {
-                Finding::is(format!("{size} bytes"))
+                Finding::matching(format!("{size} bytes"))
             }
-            Some(size) => Finding::is_not(format!("{size} bytes")),
+            Some(size) => Finding::not_matching(format!("{size} bytes")),
         };
         self.decisions.rule(finding)
     }

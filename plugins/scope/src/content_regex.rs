@@ -14,7 +14,7 @@ use crate::patterns::Patterns;
 
 /// Decides on documents that contain one of its keywords or match one of its expressions.
 pub struct ContentRegex {
-    /// Lower-case.
+    /// Keywords in lower case.
     keywords: Vec<String>,
     patterns: Patterns,
     tables: Vec<String>,
@@ -73,7 +73,7 @@ impl Plugin for ContentRegex {
             keyword => Ok(keyword.to_lowercase()),
         };
         let (keywords, patterns) = list::both(
-            list::each("keywords", &settings.keywords, keyword),
+            list::parse_each("keywords", &settings.keywords, keyword),
             Patterns::new("patterns", &settings.patterns),
         )?;
         Ok(Self {
@@ -91,22 +91,24 @@ impl Plugin for ContentRegex {
 
 impl Filter for ContentRegex {
     fn judge_document(&self, _: &Stage, document: &Document, _: &Visit) -> Ruling {
-        let nothing_listed =
+        let is_unset =
             self.keywords.is_empty() && self.patterns.is_empty() && self.tables.is_empty();
         let length = document.length();
-        if nothing_listed || length == 0 || length > self.size_max || document.charset().is_none() {
+        if is_unset || length == 0 || length > self.size_max || document.charset().is_none() {
             return Ruling::pass();
         }
-        self.decisions
-            .rule(Finding::by(self.found_in(&document.text()), "no keyword"))
+        self.decisions.rule(Finding::from_match(
+            self.find(&document.text()),
+            "no keyword",
+        ))
     }
 }
 
 impl ContentRegex {
-    /// The first match, as the reason of the ruling.
-    fn found_in(&self, text: &str) -> Option<String> {
+    /// Returns the first match, as the reason of the ruling.
+    fn find(&self, text: &str) -> Option<String> {
         if !self.keywords.is_empty() {
-            let text = lower(text);
+            let text = lower_case(text);
             let mut keywords = self.keywords.iter();
             let found = keywords.find(|keyword| {
                 memchr::memmem::find(text.as_bytes(), keyword.as_bytes()).is_some()
@@ -115,7 +117,7 @@ impl ContentRegex {
                 return Some(["keyword ", keyword].concat());
             }
         }
-        if let Some(pattern) = self.patterns.first_in(text) {
+        if let Some(pattern) = self.patterns.first_match(text) {
             return Some(["matches ", pattern].concat());
         }
         let mut tables = self.tables.iter();
@@ -124,8 +126,8 @@ impl ContentRegex {
     }
 }
 
-/// The text in lower case. ASCII text, the common case, takes a tenth of the time.
-fn lower(text: &str) -> Cow<'_, str> {
+/// Returns the text in lower case. ASCII text, the common case, takes a tenth of the time.
+fn lower_case(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         Cow::Owned(text.to_ascii_lowercase())
     } else {

@@ -72,11 +72,11 @@ impl Filter for ContentType {
         }
         let media_type = document.media_type();
         let mut headers = document.header("content-type").into_iter();
-        let is = self.types.first_of(&media_type).is_some()
-            || headers.any(|header| self.patterns.first_in(&header).is_some());
-        self.decisions.rule(match is {
-            true => Finding::is(media_type),
-            false => Finding::is_not(media_type),
+        let is_match = self.types.first_match(&media_type).is_some()
+            || headers.any(|header| self.patterns.first_match(&header).is_some());
+        self.decisions.rule(match is_match {
+            true => Finding::matching(media_type),
+            false => Finding::not_matching(media_type),
         })
     }
 }

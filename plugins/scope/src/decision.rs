@@ -25,32 +25,32 @@ pub struct Decisions {
     pub otherwise: Decision,
 }
 
-/// A filter's finding about one candidate or response. Its texts are the reasons that operators read.
+/// A filter's finding about one candidate or response, with the reason shown to operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// A match, with the reason.
-    Is(Cow<'static, str>),
+    Match(Cow<'static, str>),
     /// Not a match, with the reason.
-    IsNot(Cow<'static, str>),
+    NoMatch(Cow<'static, str>),
     /// Not decidable at this stage or for this URI: the filter has no opinion.
     Unknown,
 }
 
 impl Finding {
-    /// A match, with its reason.
-    pub fn is(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self::Is(reason.into())
+    /// Returns a match.
+    pub fn matching(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::Match(reason.into())
     }
 
-    /// Not a match, with its reason.
-    pub fn is_not(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self::IsNot(reason.into())
+    /// Returns a finding without a match.
+    pub fn not_matching(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::NoMatch(reason.into())
     }
 
-    /// A match if there is a reason, otherwise not a match.
-    pub fn by(reason: Option<String>, otherwise: &'static str) -> Self {
-        reason.map_or(Self::IsNot(Cow::Borrowed(otherwise)), |reason| {
-            Self::Is(Cow::Owned(reason))
+    /// Returns a match if there is a reason, otherwise no match with the reason `otherwise`.
+    pub fn from_match(reason: Option<String>, otherwise: &'static str) -> Self {
+        reason.map_or(Self::NoMatch(Cow::Borrowed(otherwise)), |reason| {
+            Self::Match(Cow::Owned(reason))
         })
     }
 }
@@ -60,8 +60,8 @@ impl Decisions {
     #[must_use]
     pub fn rule(self, finding: Finding) -> Ruling {
         let (decision, reason) = match finding {
-            Finding::Is(reason) => (self.then, reason),
-            Finding::IsNot(reason) => (self.otherwise, reason),
+            Finding::Match(reason) => (self.then, reason),
+            Finding::NoMatch(reason) => (self.otherwise, reason),
             Finding::Unknown => return Ruling::pass(),
         };
         match decision {

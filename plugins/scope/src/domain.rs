@@ -7,7 +7,7 @@ use opilio_plugin::prelude::*;
 use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
 use crate::parts::SurtServer;
-use crate::prefixes::{Prefixes, host_from};
+use crate::prefixes::{Prefixes, parse_host};
 
 /// Decides on URIs in one of its domains, subdomains included.
 pub struct Domain {
@@ -22,7 +22,7 @@ pub struct Settings {
     /// Domains such as `example.org`. Each includes its subdomains, at any port.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub domains: Vec<String>,
-    /// Whether the domains of the seeds count too: their hosts without a leading `www`.
+    /// `true` if the domains of the seeds count too: their hosts without a leading `www`.
     pub from_seeds: bool,
     /// Prefixes implied by the job's seeds. The crawl fills them in and keeps them current if `from-seeds` is set.
     #[schemars(extend("x-opilio-expert" = true))]
@@ -54,7 +54,7 @@ impl Plugin for Domain {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut domains = list::each("domains", &settings.domains, domain_from)?;
+        let mut domains = list::parse_each("domains", &settings.domains, parse_domain)?;
         if settings.from_seeds {
             let seeds = settings.seed_prefixes.iter();
             let hosts = seeds.filter_map(|prefix| SurtServer::of(prefix));
@@ -70,9 +70,9 @@ impl Plugin for Domain {
     }
 }
 
-/// Converts a domain of the settings to its look-up key.
-fn domain_from(text: &str) -> Result<String, String> {
-    let host = host_from(text)?;
+/// Parses a domain of the settings. Returns its look-up key.
+fn parse_domain(text: &str) -> Result<String, String> {
+    let host = parse_host(text)?;
     match host.port.is_empty() {
         true => Ok(key_of(&host.labels).into_owned()),
         false => Err(format!(
@@ -89,7 +89,7 @@ fn without_www(host: &str) -> &str {
     }
 }
 
-/// The look-up key of a host. An address ends like a label, so 10.0.0.1 does not match 10.0.0.12.
+/// Returns the look-up key of a host. It ends with a comma even for an address, so 10.0.0.1 does not match 10.0.0.12.
 fn key_of(host: &str) -> Cow<'_, str> {
     match host.ends_with(',') {
         true => Cow::Borrowed(host),
@@ -109,12 +109,12 @@ impl Domain {
             return Finding::Unknown;
         }
         let Some(server) = SurtServer::of(surt) else {
-            return Finding::is_not("on no server");
+            return Finding::not_matching("on no server");
         };
         let key = key_of(server.host);
-        let domain = self.domains.of(&key);
+        let domain = self.domains.prefix_of(&key);
         let named = |host| SurtServer { host, port: "" }.name();
-        Finding::by(
+        Finding::from_match(
             domain.map(|domain| ["in ", &named(domain)].concat()),
             "in none of the domains",
         )

@@ -63,19 +63,19 @@ impl Filter for DomainCrossing {
 
 fn find(from: &SurtServer<'_>, to: &SurtServer<'_>) -> Finding {
     if from.host == to.host {
-        return Finding::is_not("in the same domain");
+        return Finding::not_matching("in the same domain");
     }
     let (from, to) = (from.name(), to.name());
-    let (from, to) = (registered(&from), registered(&to));
+    let (from, to) = (registered_domain(&from), registered_domain(&to));
     if from == to {
-        Finding::is_not("in the same domain")
+        Finding::not_matching("in the same domain")
     } else {
-        Finding::is(["from ", from, " to ", to].concat())
+        Finding::matching(["from ", from, " to ", to].concat())
     }
 }
 
-/// The registrable domain. For an address or a public suffix, the host itself.
-fn registered(host: &str) -> &str {
+/// Returns the registrable domain. For an address or a public suffix, returns the host itself.
+fn registered_domain(host: &str) -> &str {
     let is_address = host.starts_with('[')
         || host
             .bytes()

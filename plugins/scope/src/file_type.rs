@@ -33,7 +33,7 @@ pub struct Settings {
     /// Further media types: `video/*`, `application/x-iso9660-image`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub media_types: Vec<String>,
-    /// The decision on such files.
+    /// The decision on files of these kinds, extensions or media types.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
     /// The decision on other files. URIs with neither an extension nor a media type get no decision.
@@ -186,7 +186,7 @@ impl Plugin for FileType {
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let (extensions, media_types) = list::both(
-            list::each("extensions", &settings.extensions, extension_from),
+            list::parse_each("extensions", &settings.extensions, parse_extension),
             MediaTypes::new("media-types", &settings.media_types),
         )?;
         Ok(Self {
@@ -201,10 +201,10 @@ impl Plugin for FileType {
     }
 }
 
-fn extension_from(text: &str) -> Result<String, String> {
-    let odd =
+fn parse_extension(text: &str) -> Result<String, String> {
+    let is_invalid =
         text.is_empty() || text.contains(['.', '/', '*']) || text.contains(char::is_whitespace);
-    match odd {
+    match is_invalid {
         true => Err(format!(
             "`{text}` is not a file extension; write it like `iso`, without dot or star"
         )),
@@ -214,14 +214,14 @@ fn extension_from(text: &str) -> Result<String, String> {
 
 impl Filter for FileType {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
-        self.decisions.rule(self.by_path(candidate.uri()))
+        self.decisions.rule(self.find_by_path(candidate.uri()))
     }
 
     fn judge_document(&self, _: &Stage, document: &Document, _: &Visit) -> Ruling {
         let media_type = document.media_type();
         let finding = match media_type == UNKNOWN_TYPE {
-            true => self.by_path(&document.uri()),
-            false => self.by_type(media_type, &document.uri()),
+            true => self.find_by_path(&document.uri()),
+            false => self.find_by_type(media_type, &document.uri()),
         };
         self.decisions.rule(finding)
     }
@@ -232,7 +232,7 @@ impl FileType {
         self.kinds.is_empty() && self.extensions.is_empty() && self.media_types.is_empty()
     }
 
-    fn by_path(&self, uri: &str) -> Finding {
+    fn find_by_path(&self, uri: &str) -> Finding {
         let Some(extension) = Parts::of(uri).extension() else {
             return Finding::Unknown;
         };
@@ -242,26 +242,26 @@ impl FileType {
         let extension = extension.to_ascii_lowercase();
         let mut kinds = self.kinds.iter();
         if let Some(kind) = kinds.find(|kind| kind.extensions().contains(&extension.as_str())) {
-            return Finding::is(["a file .", &extension, " of ", kind.name()].concat());
+            return Finding::matching(["a file .", &extension, " of ", kind.name()].concat());
         }
         match self.extensions.contains(&extension) {
-            true => Finding::is(["a file .", &extension].concat()),
-            false => Finding::is_not(["a file .", &extension].concat()),
+            true => Finding::matching(["a file .", &extension].concat()),
+            false => Finding::not_matching(["a file .", &extension].concat()),
         }
     }
 
-    /// The finding by media type. The extensions that the profile lists match whatever the type is.
-    fn by_type(&self, media_type: String, uri: &str) -> Finding {
+    /// Returns the finding by media type. An extension that the profile lists matches with any media type.
+    fn find_by_type(&self, media_type: String, uri: &str) -> Finding {
         if self.is_unset() {
             return Finding::Unknown;
         }
         let listed = |extension: &str| self.extensions.contains(&extension.to_ascii_lowercase());
-        let is = self.kinds.iter().any(|kind| kind.has_type(&media_type))
-            || self.media_types.first_of(&media_type).is_some()
+        let is_match = self.kinds.iter().any(|kind| kind.has_type(&media_type))
+            || self.media_types.first_match(&media_type).is_some()
             || Parts::of(uri).extension().is_some_and(listed);
-        match is {
-            true => Finding::is(media_type),
-            false => Finding::is_not(media_type),
+        match is_match {
+            true => Finding::matching(media_type),
+            false => Finding::not_matching(media_type),
         }
     }
 }

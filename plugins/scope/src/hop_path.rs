@@ -59,8 +59,8 @@ impl Filter for HopPath {
         if self.patterns.is_empty() {
             return Ruling::pass();
         }
-        let found = self.patterns.first_in(candidate.hop_path());
-        self.decisions.rule(Finding::by(
+        let found = self.patterns.first_match(candidate.hop_path());
+        self.decisions.rule(Finding::from_match(
             found.map(|pattern| ["hop path matches ", pattern].concat()),
             "hop path matches nothing",
         ))

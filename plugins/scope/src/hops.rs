@@ -96,20 +96,20 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// The number of hops.
+    /// Returns the number of hops.
     #[must_use]
     pub fn hops(&self) -> u64 {
         self.left_out.saturating_add(self.letters.len() as u64)
     }
 
-    /// The number of hops chosen by a reader or the crawler, including those left out of a long path.
+    /// Returns the number of hops chosen by a reader or the crawler, including those left out of a long path.
     #[must_use]
     pub fn chosen(&self) -> u64 {
         let chosen = self.letters.bytes().filter(|hop| is_chosen(*hop)).count();
         self.left_out.saturating_add(chosen as u64)
     }
 
-    /// Hops since the last chosen one. A shortened path has 50 letters, more than any sensible limit.
+    /// Counts the hops since the last chosen one. A shortened path has 50 letters, more than any sensible limit.
     #[must_use]
     pub fn trailing(&self) -> Trailing {
         let mut trailing = Trailing::default();
@@ -131,7 +131,7 @@ impl<'a> Path<'a> {
 /// Hops since the last chosen one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trailing {
-    /// Redirects. They do not count as hops, because a server moves its images as it likes. `fetch.redirects-max` limits them.
+    /// Redirects. They do not count as hops, because a server may move its images. `fetch.redirects-max` limits them.
     pub redirects: u64,
     /// Other hops.
     pub hops: u64,
@@ -139,7 +139,7 @@ pub struct Trailing {
     pub speculative: u64,
 }
 
-/// Whether the hop is a link, submit or manifest hop.
+/// Returns true if the hop is a link, submit or manifest hop.
 fn is_chosen(hop: u8) -> bool {
     matches!(hop, b'L' | b'S' | b'M')
 }

@@ -5,7 +5,7 @@ use opilio_plugin::prelude::*;
 use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
 use crate::parts::SurtServer;
-use crate::prefixes::{Host, host_from};
+use crate::prefixes::{Host, parse_host};
 
 /// Decides on URIs on one of its hosts.
 pub struct Hosts {
@@ -22,7 +22,7 @@ pub struct Settings {
     /// without one, any port.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub hosts: Vec<String>,
-    /// Whether the hosts of the seeds count too.
+    /// `true` if the hosts of the seeds count too.
     pub from_seeds: bool,
     /// Prefixes implied by the job's seeds. The crawl fills them in and keeps them current if `from-seeds` is set.
     #[schemars(extend("x-opilio-expert" = true))]
@@ -54,7 +54,7 @@ impl Plugin for Hosts {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut hosts = list::each("hosts", &settings.hosts, host_from)?;
+        let mut hosts = list::parse_each("hosts", &settings.hosts, parse_host)?;
         if settings.from_seeds {
             let seeds = settings.seed_prefixes.iter();
             let servers = seeds.filter_map(|prefix| SurtServer::of(prefix));
@@ -83,7 +83,7 @@ impl Hosts {
             return Finding::Unknown;
         }
         let Some(server) = SurtServer::of(surt) else {
-            return Finding::is_not("on no server");
+            return Finding::not_matching("on no server");
         };
         let first = self
             .hosts
@@ -92,7 +92,7 @@ impl Hosts {
             .iter()
             .take_while(|host| host.labels == server.host);
         let found = same.find(|host| host.port.is_empty() || host.port == server.port);
-        Finding::by(
+        Finding::from_match(
             found.map(|_| ["on ", &server.name()].concat()),
             "on none of the hosts",
         )

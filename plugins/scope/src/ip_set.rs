@@ -46,19 +46,20 @@ struct Network {
     /// The address; IPv4 as ::ffff:0:0/96 (RFC 4291 §2.5.5.2). All bits past the length are zero.
     address: u128,
     bits: u32,
-    written: String,
+    /// The network as in the settings, for the reason of a ruling.
+    text: String,
 }
 
 impl Network {
     fn parse(text: &str) -> Result<Self, String> {
-        let written = text.trim();
-        let (address, bits) = written
+        let text = text.trim();
+        let (address, bits) = text
             .split_once('/')
-            .map_or((written, None), |(address, bits)| (address, Some(bits)));
+            .map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.trim_matches(['[', ']']).parse().map_err(|_| {
-            format!("`{written}` is not an address; write it like `192.0.2.7`, `192.0.2.0/24` or `2001:db8::/32`")
+            format!("`{text}` is not an address; write it like `192.0.2.7`, `192.0.2.0/24` or `2001:db8::/32`")
         })?;
-        let (longest, before) = match address {
+        let (longest, offset) = match address {
             IpAddr::V4(_) => (32, 96),
             IpAddr::V6(_) => (128, 0),
         };
@@ -69,24 +70,24 @@ impl Network {
                 .ok()
                 .filter(|bits| *bits <= longest)
                 .ok_or_else(|| {
-                    format!("`{written}` needs a length from 0 to {longest} after its slash")
+                    format!("`{text}` needs a length from 0 to {longest} after its slash")
                 })?,
         };
-        let (number, bits) = (number_of(address), before + bits);
+        let (number, bits) = (number_of(address), offset + bits);
         let address = number & mask(bits);
         if address != number {
             return Err(format!(
-                "`{written}` has bits set after its length; clear them or give a longer length"
+                "`{text}` has bits set after its length; clear them or give a longer length"
             ));
         }
         Ok(Self {
             address,
             bits,
-            written: written.to_owned(),
+            text: text.to_owned(),
         })
     }
 
-    fn has(&self, address: u128) -> bool {
+    fn contains(&self, address: u128) -> bool {
         address & mask(self.bits) == self.address
     }
 }
@@ -95,7 +96,7 @@ fn mask(bits: u32) -> u128 {
     u128::MAX.checked_shl(128 - bits).unwrap_or(0)
 }
 
-/// The address as a number. IPv4 is written as IPv6.
+/// Converts an address to a number. An IPv4 address is mapped to IPv6 first.
 fn number_of(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
@@ -111,7 +112,7 @@ impl Plugin for IpSet {
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         Ok(Self {
-            networks: list::each("addresses", &settings.addresses, Network::parse)?,
+            networks: list::parse_each("addresses", &settings.addresses, Network::parse)?,
             decisions: Decisions {
                 then: settings.then,
                 otherwise: settings.otherwise,
@@ -127,9 +128,9 @@ impl Filter for IpSet {
             Some(address) if !self.networks.is_empty() => {
                 let number = number_of(address);
                 let mut networks = self.networks.iter();
-                let network = networks.find(|network| network.has(number));
-                Finding::by(
-                    network.map(|network| format!("{address} in {}", network.written)),
+                let network = networks.find(|network| network.contains(number));
+                Finding::from_match(
+                    network.map(|network| format!("{address} in {}", network.text)),
                     "in none of the networks",
                 )
             }
@@ -146,13 +147,16 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(network: &str, address: &str, is: bool) {
+    fn check(network: &str, address: &str, expected: bool) {
         let network = Network::parse(network).unwrap();
-        assert_eq!(network.has(number_of(address.parse().unwrap())), is);
+        assert_eq!(
+            network.contains(number_of(address.parse().unwrap())),
+            expected
+        );
     }
 
     #[test]
-    fn a_network_has_its_addresses() {
+    fn a_network_contains_its_addresses() {
         check("192.0.2.0/24", "192.0.2.255", true);
         check("192.0.2.0/24", "192.0.3.0", false);
         check("192.0.2.7", "192.0.2.7", true);
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn invalid_networks_are_refused() {
         for text in [
             "",
             "example.org",

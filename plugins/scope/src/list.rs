@@ -1,25 +1,25 @@
-//! Lists in settings. Every fault is reported with the place of its entry.
+//! Lists in settings. Every fault is reported with the position of its entry.
 
 use opilio_plugin::prelude::*;
 
-/// Applies `read` to each entry of a setting. Returns all values, or a fault for each entry that `read` refuses.
-pub fn each<T, P: Into<String>>(
+/// Parses each entry of a setting. Returns all values, or a fault for each invalid entry.
+pub fn parse_each<T, P: Into<String>>(
     setting: &str,
-    written: &[String],
-    read: impl Fn(&str) -> Result<T, P>,
+    texts: &[String],
+    parse: impl Fn(&str) -> Result<T, P>,
 ) -> Result<Vec<T>, Vec<SettingsFault>> {
     let mut faults = Vec::new();
-    let mut entries = Vec::new();
-    for (at, text) in written.iter().enumerate() {
-        match read(text) {
-            Ok(entry) => entries.push(entry),
+    let mut values = Vec::new();
+    for (at, text) in texts.iter().enumerate() {
+        match parse(text) {
+            Ok(value) => values.push(value),
             Err(problem) => faults.push(SettingsFault::new(format!("/{setting}/{at}"), problem)),
         }
     }
-    none_or(faults, entries)
+    none_or(faults, values)
 }
 
-/// Combines two lists, or the faults of both.
+/// Returns both values, or the faults of both.
 pub fn both<A, B>(
     one: Result<A, Vec<SettingsFault>>,
     other: Result<B, Vec<SettingsFault>>,

@@ -9,9 +9,9 @@ use crate::list;
 pub struct MediaTypes(Vec<String>);
 
 impl MediaTypes {
-    /// Checks the media types of a setting. An invalid one is reported with its place in the list.
-    pub fn new(setting: &str, written: &[String]) -> Result<Self, Vec<SettingsFault>> {
-        let read = |text: &str| {
+    /// Parses the media types of a setting. An invalid one is reported with its position in the list.
+    pub fn new(setting: &str, texts: &[String]) -> Result<Self, Vec<SettingsFault>> {
+        let parse = |text: &str| {
             let text = text.trim().to_ascii_lowercase();
             match is_pattern(&text) {
                 true => Ok(text),
@@ -20,18 +20,18 @@ impl MediaTypes {
                 )),
             }
         };
-        list::each(setting, written, read).map(Self)
+        list::parse_each(setting, texts, parse).map(Self)
     }
 
-    /// Whether the list is empty.
+    /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The first entry that matches a media type, which is lower-case and without parameters.
+    /// Returns the first entry that matches a media type in lower case and without parameters.
     #[must_use]
-    pub fn first_of(&self, media_type: &str) -> Option<&str> {
+    pub fn first_match(&self, media_type: &str) -> Option<&str> {
         let mut types = self.0.iter();
         let found = types.find(|known| match known.split_once('*') {
             None => known.as_str() == media_type,
@@ -68,13 +68,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(pattern: &str, media_type: &str, is: bool) {
+    fn check(pattern: &str, media_type: &str, expected: bool) {
         let types = MediaTypes::new("types", &[pattern.to_owned()]).unwrap();
-        assert_eq!(types.first_of(media_type).is_some(), is);
+        assert_eq!(types.first_match(media_type).is_some(), expected);
     }
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn a_star_matches_any_text() {
         check("text/html", "text/html", true);
         check("Text/HTML", "text/html", true);
         check("text/html", "text/htmlx", false);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_media_type_is_refused() {
+    fn invalid_media_types_are_refused() {
         for text in [
             "",
             "*",

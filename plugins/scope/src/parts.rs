@@ -63,7 +63,7 @@ pub struct SurtServer<'a> {
 }
 
 impl<'a> SurtServer<'a> {
-    /// The server of a SURT form, or of a prefix that ends within or after its authority. None without a host.
+    /// Returns the server of a SURT form, or of a prefix that ends within or after its authority. `None` without a host.
     #[must_use]
     pub fn of(surt: &'a str) -> Option<Self> {
         let (_, rest) = surt.split_once("://(")?;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_is_cut() {
+    fn a_uri_is_split() {
         check("http://e.org/a/b?c=d#e", "http://e.org", "/a/b", "c=d");
         check("http://e.org:8080?q", "http://e.org:8080", "", "q");
         check("http://e.org", "http://e.org", "", "");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_is_that_of_the_last_segment() {
+    fn the_extension_is_taken_from_the_last_segment() {
         let of = |uri| Parts::of(uri).extension();
         assert_eq!(of("http://e.org/a.b/c.JPG;v=1.0?d.png"), Some("JPG"));
         assert_eq!(of("http://e.org/a.b/c"), None);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_surt_names_its_server() {
+    fn a_surt_contains_its_server() {
         let of = |surt| SurtServer::of(surt).map(|server| (server.name(), server.port.to_owned()));
         let is = |name: &str, port: &str| Some((name.to_owned(), port.to_owned()));
         assert_eq!(of("http://(org,example,www,)/a"), is("www.example.org", ""));

@@ -4,7 +4,7 @@ use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
-use crate::prefixes::{Prefixes, prefix_from};
+use crate::prefixes::{Prefixes, parse_prefix};
 
 /// Decides on URIs in one of its folders.
 pub struct Folders {
@@ -20,7 +20,7 @@ pub struct Settings {
     /// `http://example.org/a/`, on that host only, under http and https.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub paths: Vec<String>,
-    /// Whether the folders of the seeds count too.
+    /// `true` if the folders of the seeds count too.
     pub from_seeds: bool,
     /// Prefixes implied by the job's seeds. The crawl fills them in and keeps them current if `from-seeds` is set.
     #[schemars(extend("x-opilio-expert" = true))]
@@ -52,7 +52,7 @@ impl Plugin for Folders {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let mut prefixes = list::each("paths", &settings.paths, prefix_from)?;
+        let mut prefixes = list::parse_each("paths", &settings.paths, parse_prefix)?;
         if settings.from_seeds {
             prefixes.extend(settings.seed_prefixes);
         }
@@ -66,7 +66,7 @@ impl Plugin for Folders {
     }
 }
 
-/// Closes the authority of a prefix that stands for a whole domain, so that it stands for one host.
+/// Closes the authority of a prefix that covers a whole domain, so that it covers one host.
 fn on_one_host(mut prefix: String) -> String {
     if !prefix.contains(')') {
         prefix.push(')');
@@ -79,8 +79,8 @@ impl Filter for Folders {
         if self.folders.is_empty() {
             return Ruling::pass();
         }
-        let folder = self.folders.of(candidate.surt());
-        self.decisions.rule(Finding::by(
+        let folder = self.folders.prefix_of(candidate.surt());
+        self.decisions.rule(Finding::from_match(
             folder.map(|folder| ["under ", folder].concat()),
             "in none of the folders",
         ))

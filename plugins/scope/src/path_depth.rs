@@ -1,4 +1,4 @@
-//! `path-depth`: paths too deep to be made by hand.
+//! `path-depth`: paths with more segments than people write.
 
 use opilio_plugin::prelude::*;
 
@@ -34,7 +34,7 @@ impl Plugin for PathDepth {
 
 impl Filter for PathDepth {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
-        if segments(candidate.uri()) > u64::from(self.settings.max) {
+        if count_segments(candidate.uri()) > u64::from(self.settings.max) {
             Ruling::reject(format!("more than {} path segments", self.settings.max))
         } else {
             Ruling::pass()
@@ -42,8 +42,8 @@ impl Filter for PathDepth {
     }
 }
 
-/// Segments of a URI's path (RFC 3986 §3.3): each slash begins one.
-fn segments(uri: &str) -> u64 {
+/// Counts the segments of a URI's path (RFC 3986 §3.3). Each slash begins a segment.
+fn count_segments(uri: &str) -> u64 {
     let hierarchical = uri.split_once(':').map_or(uri, |(_, rest)| rest);
     let after_authority = match hierarchical.strip_prefix("//") {
         Some(rest) => rest.find(['/', '?', '#']).map_or("", |at| &rest[at..]),

@@ -13,33 +13,33 @@ use crate::list;
 pub struct Patterns(Vec<Regex>);
 
 impl Patterns {
-    /// Compiles the expressions of a setting. One that does not compile is reported with its place in the list.
-    pub fn new(setting: &str, written: &[String]) -> Result<Self, Vec<SettingsFault>> {
-        let read = |text: &str| match text {
+    /// Compiles the expressions of a setting. An invalid one is reported with its position in the list.
+    pub fn new(setting: &str, texts: &[String]) -> Result<Self, Vec<SettingsFault>> {
+        let compile = |text: &str| match text {
             "" => Err("an empty expression matches everything".to_owned()),
             _ => Regex::new(text)
                 .map_err(|problem| format!("`{text}` is not a regular expression: {problem}")),
         };
-        list::each(setting, written, read).map(Self)
+        list::parse_each(setting, texts, compile).map(Self)
     }
 
-    /// Whether the list is empty.
+    /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The first expression that matches somewhere in the text.
+    /// Returns the first expression that matches somewhere in the text.
     #[must_use]
-    pub fn first_in(&self, text: &str) -> Option<&str> {
+    pub fn first_match(&self, text: &str) -> Option<&str> {
         let mut patterns = self.0.iter();
         let found = patterns.find(|pattern| pattern.is_match(text));
         found.map(Regex::as_str)
     }
 
-    /// The first expression that matches nowhere in the text.
+    /// Returns the first expression that matches nowhere in the text.
     #[must_use]
-    pub fn first_not_in(&self, text: &str) -> Option<&str> {
+    pub fn first_mismatch(&self, text: &str) -> Option<&str> {
         let mut patterns = self.0.iter();
         let missing = patterns.find(|pattern| !pattern.is_match(text));
         missing.map(Regex::as_str)

@@ -1,8 +1,8 @@
-//! Sets of SURT prefixes, the meaning of a line in such a list (glossary, "SURT prefix"), and hosts in settings.
+//! Sets of SURT prefixes, and the parsers of SURT prefixes (glossary, "SURT prefix") and hosts in settings.
 
 use crate::parts::SurtServer;
 
-/// SURT prefixes, one of which may be a prefix of a SURT form.
+/// A set of SURT prefixes, in which the prefix of a SURT form can be looked up.
 #[derive(Debug, Clone, Default)]
 pub struct Prefixes {
     /// Sorted. No entry is a prefix of another, because the longer one would be redundant.
@@ -20,15 +20,16 @@ impl FromIterator<String> for Prefixes {
 }
 
 impl Prefixes {
-    /// Whether the set is empty.
+    /// Returns true if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// The entry that is a prefix of `surt`: the last one that does not sort after it, as no entry is a prefix of another.
+    /// Returns the entry that is a prefix of `surt`. No entry is a prefix of another, so it can only be the last entry that does
+    /// not sort after `surt`.
     #[must_use]
-    pub fn of(&self, surt: &str) -> Option<&str> {
+    pub fn prefix_of(&self, surt: &str) -> Option<&str> {
         let after = self
             .sorted
             .partition_point(|prefix| prefix.as_str() <= surt);
@@ -37,16 +38,16 @@ impl Prefixes {
     }
 }
 
-/// The prefix that a setting stands for: a SURT prefix (`http://(org,example,`, `(org,example,`), or the prefix implied by a
-/// URI. A leading `+` is ignored. An error describes the fault.
-pub fn prefix_from(text: &str) -> Result<String, String> {
+/// Parses a prefix of a setting: a SURT prefix (`http://(org,example,`, `(org,example,`), or a URI, which implies a prefix. A
+/// leading `+` is ignored. An error describes the fault.
+pub fn parse_prefix(text: &str) -> Result<String, String> {
     let text = text.trim();
     let text = text.strip_prefix('+').unwrap_or(text).trim_start();
     if text.is_empty() {
         return Err("an empty prefix would accept everything; write one like `http://(org,example,` or a URI".to_owned());
     }
     if text.contains(char::is_whitespace) {
-        return Err(format!("`{text}` contains blanks"));
+        return Err(format!("`{text}` contains whitespace"));
     }
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
     let scheme = scheme.to_ascii_lowercase();
@@ -54,7 +55,7 @@ pub fn prefix_from(text: &str) -> Result<String, String> {
     if rest.starts_with('(') {
         return Ok(format!("{scheme}://{rest}").to_ascii_lowercase());
     }
-    implied(scheme, rest)
+    implied_prefix(scheme, rest)
 }
 
 /// Host and port of a setting, in the form of SURTs.
@@ -76,7 +77,7 @@ impl From<SurtServer<'_>> for Host {
 }
 
 /// Parses the host of a setting: `www.example.org`, `example.org:8080`, `[::1]`. An error describes the fault.
-pub fn host_from(text: &str) -> Result<Host, String> {
+pub fn parse_host(text: &str) -> Result<Host, String> {
     let text = text.trim();
     if text.contains(['/', '(', ',', '?', '#', '@', '*']) || text.contains(char::is_whitespace) {
         return Err(format!(
@@ -85,13 +86,13 @@ pub fn host_from(text: &str) -> Result<Host, String> {
     }
     let (host, port) = host_and_port(text)?;
     Ok(Host {
-        labels: turned_round(host).to_ascii_lowercase(),
+        labels: reverse_labels(host).to_ascii_lowercase(),
         port: port.to_owned(),
     })
 }
 
-/// The prefix implied by a URI without its scheme.
-fn implied(scheme: &str, rest: &str) -> Result<String, String> {
+/// Returns the prefix implied by a URI. `rest` is the URI without its scheme.
+fn implied_prefix(scheme: &str, rest: &str) -> Result<String, String> {
     let rest = rest.split('#').next().unwrap_or_default();
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
@@ -103,25 +104,25 @@ fn implied(scheme: &str, rest: &str) -> Result<String, String> {
         _ => problem,
     })?;
 
-    let mut prefix = format!("{scheme}://({}", turned_round(host));
+    let mut prefix = format!("{scheme}://({}", reverse_labels(host));
     if !port.is_empty() {
         prefix.push(':');
         prefix.push_str(port);
     }
     match path.rfind('/') {
-        // A path with a slash stands for its folder.
+        // A path with a slash implies its folder.
         Some(slash) => {
             prefix.push(')');
             prefix.push_str(&path[..=slash]);
         }
         None if !path.is_empty() => prefix.push_str(")/"),
-        // Without a slash: the domain with all its subdomains.
+        // A URI without a path implies the domain with all its subdomains.
         None => {}
     }
     Ok(prefix.to_ascii_lowercase())
 }
 
-/// The two parts of `example.org:8080`. The port is empty if it is the scheme's default.
+/// Splits `example.org:8080`. The port is empty if it is 80 or 443.
 fn host_and_port(server: &str) -> Result<(&str, &str), String> {
     let (host, port) = match server.rsplit_once(':') {
         Some((host, port))
@@ -150,7 +151,7 @@ fn host_and_port(server: &str) -> Result<(&str, &str), String> {
 }
 
 /// Reverses the labels: `www.example.org` becomes `org,example,www,`. Addresses stay unchanged.
-fn turned_round(host: &str) -> String {
+fn reverse_labels(host: &str) -> String {
     let address = host.starts_with('[')
         || host
             .bytes()
@@ -170,7 +171,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, prefix: &str) {
-        assert_eq!(prefix_from(text).as_deref(), Ok(prefix));
+        assert_eq!(parse_prefix(text).as_deref(), Ok(prefix));
     }
 
     #[test]
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_stays_one() {
+    fn a_surt_prefix_is_normalised() {
         check("http://(org,archive,", "http://(org,archive,");
         check(
             "https://(org,archive,www,)/Movies",
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused() {
+    fn invalid_prefixes_are_refused() {
         for text in [
             "",
             "  ",
@@ -222,12 +223,12 @@ mod tests {
             "http://eins zwei/",
             "http://dæmi.is/",
         ] {
-            assert!(prefix_from(text).is_err(), "{text:?}");
+            assert!(parse_prefix(text).is_err(), "{text:?}");
         }
     }
 
     #[test]
-    fn the_shortest_prefix_answers() {
+    fn the_shortest_prefix_is_found() {
         let lines = [
             "http://(org,archive,",
             "http://(org,example,www,)",
@@ -244,14 +245,17 @@ mod tests {
                 "http://(org,example,www,)"
             ]
         );
-        assert_eq!(prefixes.of("http://(is,example,)/foo"), Some("http://(is,"));
         assert_eq!(
-            prefixes.of("http://(org,archive,"),
+            prefixes.prefix_of("http://(is,example,)/foo"),
+            Some("http://(is,")
+        );
+        assert_eq!(
+            prefixes.prefix_of("http://(org,archive,"),
             Some("http://(org,archive,")
         );
-        assert_eq!(prefixes.of("http://(org,archivex,)/"), None);
-        assert_eq!(prefixes.of("http://(aa,)/"), None);
-        assert_eq!(prefixes.of("http://(zz,)/"), None);
-        assert_eq!(Prefixes::default().of("http://(zz,)/"), None);
+        assert_eq!(prefixes.prefix_of("http://(org,archivex,)/"), None);
+        assert_eq!(prefixes.prefix_of("http://(aa,)/"), None);
+        assert_eq!(prefixes.prefix_of("http://(zz,)/"), None);
+        assert_eq!(Prefixes::default().prefix_of("http://(zz,)/"), None);
     }
 }

@@ -31,8 +31,8 @@ pub struct Settings {
     /// visit: `%252F`, `%25252F`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub escapes_max: u32,
-    /// Whether to match a query with the same pairs in another order as the query of its page, or of an earlier link on that
-    /// page.
+    /// `true` if a query matches that has the same pairs as the query of its page, or of an earlier link on that page, in
+    /// another order.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub permutations: bool,
     /// The decision on URIs with such queries.
@@ -87,19 +87,19 @@ impl Filter for QueryTrap {
     }
 
     fn judge_candidates(&self, _: &Stage, candidates: &Candidates<'_>) -> Vec<Ruling> {
-        // Path and sorted pairs of earlier links, each with its first query.
-        let mut before = HashSet::new();
-        let mut as_written = HashSet::new();
-        let none = HashSet::new();
+        // Keys of earlier links. A link that is found twice is not a permutation of itself, so it is not compared again.
+        let mut earlier = HashSet::new();
+        let mut distinct_parts = HashSet::new();
+        let no_keys = HashSet::new();
         let mut rulings = Vec::with_capacity(candidates.len());
         for candidate in candidates.iter() {
             let query = Query::of(candidate.uri());
-            let is_new = as_written.insert(query.parts);
-            let known = if is_new { &before } else { &none };
+            let is_new = distinct_parts.insert(query.parts);
+            let known = if is_new { &earlier } else { &no_keys };
             let finding = self.find(&query, candidate.via(), known);
             // A rejected link does not make later links permutations.
-            if is_new && query.sorted.len() > 1 && !matches!(finding, Finding::Is(_)) {
-                before.insert(query.key());
+            if is_new && query.sorted.len() > 1 && !matches!(finding, Finding::Match(_)) {
+                earlier.insert(query.key());
             }
             rulings.push(self.decisions.rule(finding));
         }
@@ -107,12 +107,13 @@ impl Filter for QueryTrap {
     }
 }
 
-/// A query and its path.
+/// A URI's path and query, and the query's pairs in sorted order.
 struct Query<'a> {
     parts: Parts<'a>,
     sorted: Vec<(&'a str, &'a str)>,
 }
 
+/// Server, path and sorted pairs.
 type Key<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>);
 
 impl<'a> Query<'a> {
@@ -123,18 +124,18 @@ impl<'a> Query<'a> {
         Self { parts, sorted }
     }
 
-    /// The part that permutations of one query share.
+    /// Returns the key that all permutations of one query share.
     fn key(&self) -> Key<'a> {
         (self.parts.server, self.parts.path, self.sorted.clone())
     }
 
-    /// Occurrences of the most frequent pair.
-    fn repeats(&self) -> usize {
+    /// Returns the number of occurrences of the most frequent pair.
+    fn most_repeats(&self) -> usize {
         let runs = self.sorted.chunk_by(|one, other| one == other);
         runs.map(<[_]>::len).max().unwrap_or(0)
     }
 
-    /// Whether it has every pair of the other, and more.
+    /// Returns true if the query has all pairs of `other`, and more.
     fn extends(&self, other: &Query<'_>) -> bool {
         if self.sorted.len() <= other.sorted.len() {
             return false;
@@ -146,24 +147,24 @@ impl<'a> Query<'a> {
 }
 
 impl QueryTrap {
-    fn find(&self, query: &Query<'_>, via: Option<&str>, before: &HashSet<Key<'_>>) -> Finding {
+    fn find(&self, query: &Query<'_>, via: Option<&str>, earlier: &HashSet<Key<'_>>) -> Finding {
         let settings = &self.settings;
         let text = query.parts.query;
-        let over = |number: usize, max: u32| number > usize::try_from(max).unwrap_or(usize::MAX);
+        let exceeds = |number: usize, max: u32| number > usize::try_from(max).unwrap_or(usize::MAX);
         if text.is_empty() {
             return Finding::Unknown;
         }
-        if over(text.len(), settings.length_max) {
-            return Finding::is(format!("a query of {} bytes", text.len()));
+        if exceeds(text.len(), settings.length_max) {
+            return Finding::matching(format!("a query of {} bytes", text.len()));
         }
-        if over(query.repeats(), settings.repeats_max) {
-            return Finding::is(format!(
+        if exceeds(query.most_repeats(), settings.repeats_max) {
+            return Finding::matching(format!(
                 "a part of the query stands {} times in it",
-                query.repeats()
+                query.most_repeats()
             ));
         }
-        if over(escapes(text), settings.escapes_max) {
-            return Finding::is(format!("escaped {} times over", escapes(text)));
+        if exceeds(count_escapes(text), settings.escapes_max) {
+            return Finding::matching(format!("escaped {} times over", count_escapes(text)));
         }
         let via = via.map(Query::of);
         let via = via.filter(|via| {
@@ -171,25 +172,25 @@ impl QueryTrap {
         });
         if let Some(via) = via {
             let pairs = query.sorted.len();
-            if over(pairs, settings.grown_pairs_max) && query.extends(&via) {
-                return Finding::is(format!("the page's query, grown to {pairs} parts"));
+            if exceeds(pairs, settings.grown_pairs_max) && query.extends(&via) {
+                return Finding::matching(format!("the page's query, grown to {pairs} parts"));
             }
             let permuted = query.sorted == via.sorted && text != via.parts.query;
             if settings.permutations && permuted {
-                return Finding::is("the page's query in other order");
+                return Finding::matching("the page's query in other order");
             }
         }
-        if settings.permutations && query.sorted.len() > 1 && before.contains(&query.key()) {
-            return Finding::is("an earlier link's query in other order");
+        if settings.permutations && query.sorted.len() > 1 && earlier.contains(&query.key()) {
+            return Finding::matching("an earlier link's query in other order");
         }
-        Finding::is_not("a query")
+        Finding::not_matching("a query")
     }
 }
 
-/// The number of times that a percent sign is escaped: 1 in `%252F`, 2 in `%25252F`.
-fn escapes(text: &str) -> usize {
-    let depths = text.split('%').skip(1).map(|behind| {
-        let mut rest = behind;
+/// Returns the most times that a percent sign is escaped: 1 in `%252F`, 2 in `%25252F`.
+fn count_escapes(text: &str) -> usize {
+    let depths = text.split('%').skip(1).map(|after| {
+        let mut rest = after;
         let mut depth: usize = 0;
         while let Some(shorter) = rest.strip_prefix("25") {
             rest = shorter;
@@ -226,7 +227,7 @@ mod tests {
             ("a=%", 0),
             ("a=%25zz", 0),
         ] {
-            assert_eq!(escapes(text), times, "{text}");
+            assert_eq!(count_escapes(text), times, "{text}");
         }
     }
 }

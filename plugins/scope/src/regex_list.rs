@@ -24,7 +24,7 @@ pub struct Settings {
     /// re-reads them while the crawl runs.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-table" = true))]
     pub tables: Vec<String>,
-    /// Whether every expression, and one of each table, must match. Otherwise one is enough.
+    /// `true` if every expression, and one of each table, must match. Otherwise one is enough.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub all: bool,
     /// The decision on URIs that match.
@@ -79,18 +79,18 @@ impl RegexList {
         let uri = candidate.uri();
         let mut tables = self.tables.iter();
         if self.all {
-            let found = self.patterns.first_not_in(uri).is_none()
+            let found = self.patterns.first_mismatch(uri).is_none()
                 && tables.all(|name| candidate.is_in_table(name));
             return match found {
-                true => Finding::is("matches every expression"),
-                false => Finding::is_not("does not match every expression"),
+                true => Finding::matching("matches every expression"),
+                false => Finding::not_matching("does not match every expression"),
             };
         }
-        if let Some(pattern) = self.patterns.first_in(uri) {
-            return Finding::is(["matches ", pattern].concat());
+        if let Some(pattern) = self.patterns.first_match(uri) {
+            return Finding::matching(["matches ", pattern].concat());
         }
         let name = tables.find(|name| candidate.is_in_table(name));
-        Finding::by(
+        Finding::from_match(
             name.map(|name| ["in table ", name].concat()),
             "matches no expression",
         )

@@ -1,4 +1,4 @@
-//! `repeating-path`: URIs with repeated path segments, as crawler traps make them: `/a/b/a/b/a/b/`.
+//! `repeating-path`: URIs with repeated path segments, which crawler traps generate: `/a/b/a/b/a/b/`.
 //!
 //! The URI, its query included, is split at slashes. The filter looks for a group of pieces, each ended by a slash, that is
 //! followed by itself `max-repetitions` times. Backtracking regular expressions take at least quadratic time for this. The
@@ -46,7 +46,7 @@ impl Plugin for RepeatingPath {
 impl Filter for RepeatingPath {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
         let times = self.settings.max_repetitions as usize + 1;
-        if has_run(&pieces(candidate.uri(), times), times) {
+        if has_run(&numbered_pieces(candidate.uri(), times), times) {
             Ruling::reject(format!(
                 "path segments repeat {} times",
                 self.settings.max_repetitions
@@ -57,9 +57,9 @@ impl Filter for RepeatingPath {
     }
 }
 
-/// The pieces between slashes as numbers, equal for equal pieces. Empty, the common case, if no piece occurs `times` times:
-/// then there cannot be a run either.
-fn pieces(uri: &str, times: usize) -> Vec<u32> {
+/// Returns a number for each piece between slashes, equal for equal pieces. In the common case the result is empty: no piece
+/// occurs `times` times, so no group does.
+fn numbered_pieces(uri: &str, times: usize) -> Vec<u32> {
     let mut pieces: Vec<&str> = uri.split('/').collect();
     // A group begins after a slash and ends with one.
     pieces.pop();
@@ -85,11 +85,11 @@ fn pieces(uri: &str, times: usize) -> Vec<u32> {
     if most < times { Vec::new() } else { numbers }
 }
 
-/// Whether some group occurs `times` times in a row; `times` is at least 2.
+/// Returns true if some group occurs `times` times in a row; `times` is at least 2.
 ///
 /// Divide and conquer (Main and Lorentz 1984): such a run lies in one half, or crosses the middle. Consider a run that crosses
-/// the middle with a group of p pieces. Its second copy begins after the middle, or its last but one ends before it. The Z
-/// function shows how far the two sequences, p apart, agree to the left and right of that point.
+/// the middle with a group of p pieces. Either its second copy begins after the middle, or its last copy but one ends before
+/// the middle. The Z function shows how far the two sequences, p apart, agree to the left and right of that point.
 fn has_run(sequence: &[u32], times: usize) -> bool {
     if sequence.len() < times {
         return false;
@@ -98,33 +98,33 @@ fn has_run(sequence: &[u32], times: usize) -> bool {
     if has_run(left, times) || has_run(right, times) {
         return true;
     }
-    let backwards = |part: &[u32]| part.iter().rev().copied().collect::<Vec<_>>();
-    crosses(left, right, times) || crosses(&backwards(right), &backwards(left), times)
+    let reversed = |part: &[u32]| part.iter().rev().copied().collect::<Vec<_>>();
+    crosses(left, right, times) || crosses(&reversed(right), &reversed(left), times)
 }
 
-/// Whether such a run crosses the border with a whole group in `right` at the border.
+/// Returns true if a run crosses the border between `left` and `right`, and `right` begins with a whole group of it.
 fn crosses(left: &[u32], right: &[u32], times: usize) -> bool {
-    // How far the sequence from p in `right` agrees with the sequence from the border.
-    let onwards = z_function(right);
-    // How far the sequence before p in `right` agrees, going back, with the sequence before the border. This is Z of left
-    // reversed, a separator that no piece has, and the whole reversed.
+    // For each p: how many pieces from position p of `right` agree with those from the border.
+    let forward = z_function(right);
+    // For each p: how many pieces before position p of `right` agree, backwards, with those before the border. This is the Z
+    // function of `left` reversed, a separator that equals no piece, and the whole sequence reversed.
     let mut joined: Vec<u32> = left.iter().rev().copied().collect();
     joined.push(u32::MAX);
     joined.extend(right.iter().rev());
     joined.extend(left.iter().rev());
-    let back = z_function(&joined);
+    let backward = z_function(&joined);
     (1..=right.len()).any(|period| {
-        let forth = onwards.get(period).copied().unwrap_or(0);
-        let behind = back[left.len() + 1 + right.len() - period];
-        behind + period + forth >= period * times
+        let after = forward.get(period).copied().unwrap_or(0);
+        let before = backward[left.len() + 1 + right.len() - period];
+        before + period + after >= period * times
     })
 }
 
-/// For each position, how many numbers from there agree with those from the start.
+/// Returns for each position how many numbers from there agree with those from the start.
 fn z_function(sequence: &[u32]) -> Vec<usize> {
     let length = sequence.len();
     let mut z = vec![0; length];
-    // The part [from, to) that agrees with the start and reaches farthest.
+    // Of all parts that agree with the start, the part [from, to) that ends last.
     let (mut from, mut to) = (0, 0);
     for at in 1..length {
         let mut agree = if at < to {
@@ -147,7 +147,7 @@ fn z_function(sequence: &[u32]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The definition itself: tries every group at every position.
+    /// The definition of a run: tries every group at every position.
     fn has_run_by_trying(sequence: &[u32], times: usize) -> bool {
         (1..=sequence.len() / times).any(|period| {
             sequence
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_those_of_the_definition() {
+    fn has_run_agrees_with_the_definition() {
         // Every sequence of up to nine pieces of three kinds, and of up to fourteen of two.
         for (kinds, longest) in [(3_u32, 9_u32), (2, 14)] {
             for length in 0..=longest {
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_path_without_a_run_is_quick() {
-        // The Fibonacci word has cubes and no fourth powers. Trying every group at every place would take minutes.
+    fn a_long_path_without_a_run_is_judged_quickly() {
+        // The Fibonacci word has cubes and no fourth powers. Trying every group at every position would take minutes.
         let (mut before, mut word) = (String::from("a/"), String::from("a/b/"));
         while word.len() < 200_000 {
             (before, word) = (word.clone(), word + &before);
         }
         let uri = format!("http://example.org/{word}");
-        assert!(!has_run(&pieces(&uri, 4), 4));
-        assert!(has_run(&pieces(&uri, 3), 3));
+        assert!(!has_run(&numbered_pieces(&uri, 4), 4));
+        assert!(has_run(&numbered_pieces(&uri, 3), 3));
     }
 }

@@ -1,4 +1,4 @@
-//! `scheme`: limits a crawl to schemes that a fetcher exists for.
+//! `scheme`: limits a crawl to schemes that have a fetcher.
 
 use opilio_plugin::prelude::*;
 
@@ -39,7 +39,7 @@ impl Plugin for Scheme {
     }
 }
 
-/// Whether the text is a scheme (RFC 3986 §3.1) in lower case.
+/// Returns true if the text is a scheme (RFC 3986 §3.1) in lower case.
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_lowercase())
         && text

@@ -52,10 +52,10 @@ impl Plugin for Seed {
 
 impl Filter for Seed {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
-        let is = candidate.seed() && candidate.hop_path().is_empty();
-        self.0.rule(match is {
-            true => Finding::is("a seed"),
-            false => Finding::is_not("no seed"),
+        let is_match = candidate.seed() && candidate.hop_path().is_empty();
+        self.0.rule(match is_match {
+            true => Finding::matching("a seed"),
+            false => Finding::not_matching("no seed"),
         })
     }
 }
@@ -75,10 +75,10 @@ impl Plugin for RedirectedSeed {
 
 impl Filter for RedirectedSeed {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
-        let is = candidate.seed() && !candidate.hop_path().is_empty();
-        self.0.rule(match is {
-            true => Finding::is("a seed redirects there"),
-            false => Finding::is_not("no seed redirects there"),
+        let is_match = candidate.seed() && !candidate.hop_path().is_empty();
+        self.0.rule(match is_match {
+            true => Finding::matching("a seed redirects there"),
+            false => Finding::not_matching("no seed redirects there"),
         })
     }
 }

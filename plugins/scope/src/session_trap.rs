@@ -1,15 +1,15 @@
 //! `session-trap`: sites that give every page a new session.
 //!
-//! The crawler keeps no session, so every page names its links under a new session, and each link is a new URI. The canonical
-//! form removes the usual session parameters. This filter finds the others: a link with another session than its page's, and a
-//! link with two sessions.
+//! The crawler keeps no session, so every page puts a new session into its links, and each link is a new URI. The canonical
+//! form removes the usual session parameters. This filter finds the others: a link whose session differs from its page's, and
+//! a link with two sessions.
 
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
 use crate::parts::{Parts, SurtServer};
 
-/// Rejects links with a session of their own.
+/// Decides on links with a new session.
 pub struct SessionTrap {
     /// Keys in lower case.
     keys: Vec<String>,
@@ -25,10 +25,10 @@ pub struct Settings {
     /// A star at the end matches anything. ASP.NET's `/(S(…))/` always counts.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub keys: Vec<String>,
-    /// Shortest value that counts as a session. Shorter values number something else.
+    /// Length of the shortest value that counts as a session. Shorter values often identify something else.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
     pub length_min: u32,
-    /// The decision on links with two sessions, or with another session than their page's.
+    /// The decision on links that have two sessions, or whose session differs from their page's.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
     /// The decision on links with their page's session. Links without a session get no decision.
@@ -66,7 +66,7 @@ impl Default for Settings {
 
 impl Plugin for SessionTrap {
     const NAME: &'static str = "session-trap";
-    const SUMMARY: &'static str = "Rejects links with another session than their page's, on sites that begin a session with every page.";
+    const SUMMARY: &'static str = "Rejects links whose session differs from their page's, on sites that begin a session with every page.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -104,29 +104,29 @@ impl Filter for SessionTrap {
         let Some((name, value)) = sessions.first() else {
             return Ruling::pass();
         };
-        let more = || {
+        let has_two_sessions = || {
             sessions
                 .iter()
                 .any(|(other, differs)| name.eq_ignore_ascii_case(other) && differs != value)
         };
-        if more() {
+        if has_two_sessions() {
             return self
                 .decisions
-                .rule(Finding::is(format!("two sessions in {name}")));
+                .rule(Finding::matching(format!("two sessions in {name}")));
         }
         let same_host =
             candidate.via_surt().and_then(SurtServer::of) == SurtServer::of(candidate.surt());
         let Some(via) = candidate.via().filter(|_| same_host) else {
             return Ruling::pass();
         };
-        let of_page = self.sessions(via);
+        let page_sessions = self.sessions(via);
         let finding = sessions.iter().find_map(|(name, value)| {
-            let (_, before) = of_page
+            let (_, before) = page_sessions
                 .iter()
                 .find(|(other, _)| name.eq_ignore_ascii_case(other))?;
             Some(match before == value {
-                true => Finding::is_not("the page's session"),
-                false => Finding::is(format!("a new session in {name}")),
+                true => Finding::not_matching("the page's session"),
+                false => Finding::matching(format!("a new session in {name}")),
             })
         });
         self.decisions.rule(finding.unwrap_or(Finding::Unknown))
@@ -134,7 +134,7 @@ impl Filter for SessionTrap {
 }
 
 impl SessionTrap {
-    /// Names and values of the sessions in a URI.
+    /// Returns the names and values of the sessions in a URI.
     fn sessions<'a>(&self, uri: &'a str) -> Vec<(&'a str, &'a str)> {
         // Most URIs return here.
         if !uri.contains(['?', ';', '(']) {
@@ -169,7 +169,7 @@ impl SessionTrap {
         })
     }
 
-    /// Whether the value is long and mixes letters and digits, as generated values do.
+    /// Returns true if the value is long and has letters and digits, like generated values.
     fn is_session(&self, value: &str) -> bool {
         let bytes = value.as_bytes();
         bytes.len() >= self.length_min

@@ -2,8 +2,10 @@
 //!
 //! URIs that differ only in numbers, dates, tokens and query values are siblings. A site may have a limited number of siblings
 //! with almost the same words (a simhash of all words without numbers: Charikar 2002). In the stack `pre-extract`, the links of
-//! further ones are not followed; in the stack `archive`, further ones are not archived. The site's value keeps the latest 4
-//! KiB of families. A site with very many kinds of pages loses some families: then pages pass, and none is wrongly rejected.
+//! further ones are not followed; in the stack `archive`, further ones are not archived.
+//!
+//! A family is a set of siblings with almost the same text. The site's value has 4 KiB for the latest families. If a site has
+//! more, the filter forgets the oldest: then some pages pass that should be rejected, and no page is wrongly rejected.
 
 use opilio_plugin::prelude::*;
 
@@ -13,12 +15,12 @@ use crate::parts::Parts;
 
 /// Name of the site's value: families of siblings, the latest first.
 const FAMILIES: &str = "families";
-/// Name of the URI's value: its ordinal in its family at its first visit.
+/// Name of the URI's value: the ordinal of its page in the family, assigned at the first visit.
 const PLACE: &str = "place";
 /// Note for later stages of the visit, so that no page is counted twice.
 const NOTE: &str = "sibling-trap";
-/// Version of the form of both values.
-const FORM: u32 = 1;
+/// Format version of both values.
+const FORMAT_VERSION: u32 = 1;
 /// The host keeps 4 KiB with a site; a family takes at most 8 + 1 + 16 + 1 + 7 + 1 bytes.
 const FAMILIES_MAX: usize = 4096 / 34;
 /// Shortest run of letters and digits in a path that counts as a token rather than a name.
@@ -44,7 +46,7 @@ pub struct Settings {
     /// words.
     #[schemars(range(max = 16), extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
     pub bits_max: u32,
-    /// Fewest words of a page that is judged. Many shorter pages are alike by chance.
+    /// Fewest words of a page that is judged. Many shorter pages have the same words by chance.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
     pub words_min: u32,
     /// Largest document to read. Larger documents get no decision.
@@ -73,7 +75,7 @@ impl Default for Settings {
 
 impl Plugin for SiblingTrap {
     const NAME: &'static str = "sibling-trap";
-    const SUMMARY: &'static str = "Rejects pages of which a site has many that differ only in numbers: calendars and empty listings.";
+    const SUMMARY: &'static str = "Rejects pages with almost the same text as many others of the site: calendars and empty listings.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -101,7 +103,10 @@ impl Plugin for SiblingTrap {
     }
 
     fn keeps() -> Vec<Keep> {
-        vec![Keep::with_site(FAMILIES, FORM), Keep::with_uri(PLACE, FORM)]
+        vec![
+            Keep::with_site(FAMILIES, FORMAT_VERSION),
+            Keep::with_uri(PLACE, FORMAT_VERSION),
+        ]
     }
 }
 
@@ -116,18 +121,19 @@ impl Filter for SiblingTrap {
         if length == 0 || length > self.size_max || document.charset().is_none() {
             return Ruling::pass();
         }
-        let finding = match self.place_of(document, visit) {
+        let finding = match self.ordinal_of(document, visit) {
             None => Finding::Unknown,
-            Some(place) if place > self.siblings_max => {
-                Finding::is(format!("sibling {place} of its kind"))
+            Some(ordinal) if ordinal > self.siblings_max => {
+                Finding::matching(format!("sibling {ordinal} of its kind"))
             }
-            Some(place) => Finding::is_not(format!("sibling {place} of its kind")),
+            Some(ordinal) => Finding::not_matching(format!("sibling {ordinal} of its kind")),
         };
         self.decisions.rule(finding)
     }
 }
 
-/// Siblings with almost the same text.
+/// Siblings with almost the same text: the hash of their URIs' common part, the fingerprint of the first page, and the number
+/// of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Family {
     shape: u32,
@@ -136,33 +142,36 @@ struct Family {
 }
 
 impl SiblingTrap {
-    /// The ordinal of a page in its family. The first visit counts it; a later visit reads the kept value.
-    fn place_of(&self, document: &Document, visit: &Visit) -> Option<u32> {
-        if let Some(place) = document.note(NOTE) {
-            return place.parse().ok();
+    /// Returns the ordinal of a page in its family. The first visit assigns it; a later visit reads the kept value.
+    fn ordinal_of(&self, document: &Document, visit: &Visit) -> Option<u32> {
+        if let Some(ordinal) = document.note(NOTE) {
+            return ordinal.parse().ok();
         }
-        let place = match document
+        let ordinal = match document
             .attribute(PLACE)
-            .filter(|kept| kept.version == FORM)
+            .filter(|kept| kept.version == FORMAT_VERSION)
         {
             Some(kept) => kept.value.parse().ok(),
-            None => self.counted(document, visit),
+            None => self.count_page(document, visit),
         };
         // Also set for a page without an ordinal, so that later stages do not read it again.
         document.set_note(
             NOTE,
-            &place.map_or_else(String::new, |place| place.to_string()),
+            &ordinal.map_or_else(String::new, |ordinal| ordinal.to_string()),
         );
-        place
+        ordinal
     }
 
-    fn counted(&self, document: &Document, visit: &Visit) -> Option<u32> {
+    /// Adds a page to its family, or to a new one. `None` if the page has too few words.
+    fn count_page(&self, document: &Document, visit: &Visit) -> Option<u32> {
         let fingerprint = fingerprint(&document.text(), self.words_min)?;
         let shape = shape_of(&document.uri());
         let kept = visit
             .site_value(FAMILIES)
-            .filter(|kept| kept.version == FORM);
-        let mut families = kept.map(|kept| read(&kept.value)).unwrap_or_default();
+            .filter(|kept| kept.version == FORMAT_VERSION);
+        let mut families = kept
+            .map(|kept| parse_families(&kept.value))
+            .unwrap_or_default();
         let same = families.iter().position(|family| {
             family.shape == shape
                 && (family.fingerprint ^ fingerprint).count_ones() <= self.bits_max
@@ -170,7 +179,7 @@ impl SiblingTrap {
         let family = match same {
             Some(at) => {
                 let family = families.remove(at);
-                // Always compared with its first member, so that a family does not drift.
+                // The fingerprint stays that of the first page, so that a family does not drift.
                 Family {
                     members: (family.members + 1).min(9_999_999),
                     ..family
@@ -184,14 +193,14 @@ impl SiblingTrap {
         };
         families.insert(0, family);
         families.truncate(FAMILIES_MAX);
-        visit.set_site_value(FAMILIES, &written(&families));
+        visit.set_site_value(FAMILIES, &format_families(&families));
         document.set_attribute(PLACE, &family.members.to_string());
         Some(family.members)
     }
 }
 
 /// Parses the kept value, one family a line. Invalid lines are skipped.
-fn read(text: &str) -> Vec<Family> {
+fn parse_families(text: &str) -> Vec<Family> {
     let family = |line: &str| {
         let mut fields = line.split(' ');
         Some(Family {
@@ -203,7 +212,8 @@ fn read(text: &str) -> Vec<Family> {
     text.lines().filter_map(family).collect()
 }
 
-fn written(families: &[Family]) -> String {
+/// Formats the value to keep, one family a line.
+fn format_families(families: &[Family]) -> String {
     let lines = families.iter().map(|family| {
         format!(
             "{:x} {:x} {}\n",
@@ -213,7 +223,7 @@ fn written(families: &[Family]) -> String {
     lines.collect()
 }
 
-/// A hash of the part that siblings share: server, path without numbers and tokens, and the names in the query.
+/// Returns a hash of the part of a URI that siblings share: server, path without numbers and tokens, and the names in the query.
 fn shape_of(uri: &str) -> u32 {
     let parts = Parts::of(uri);
     let mut shape = parts.server.as_bytes().to_vec();
@@ -252,7 +262,8 @@ fn hash_of(bytes: &[u8]) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A simhash of the words of a page; none if there are too few. Mark-up, scripts and style sheets do not count as words.
+/// Returns a simhash of the words of a page; `None` if there are fewer than `words_min`. Mark-up, scripts and style sheets are
+/// ignored.
 fn fingerprint(text: &str, words_min: usize) -> Option<u64> {
     let mut balance = [0_i32; 64];
     let mut words = 0;
@@ -270,7 +281,7 @@ fn fingerprint(text: &str, words_min: usize) -> Option<u64> {
     (words >= words_min.max(1)).then_some(hash)
 }
 
-/// Words that consist of letters, outside of tags.
+/// Returns the words outside of tags: runs of at least two letters.
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let runs = std::iter::from_fn(move || {
@@ -279,15 +290,15 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
         }
         let end = rest.find('<').unwrap_or(rest.len());
         let (run, tag) = rest.split_at(end);
-        rest = behind(tag);
+        rest = after_tag(tag);
         Some(run)
     });
     runs.flat_map(|run| run.split(|character: char| !character.is_alphabetic()))
         .filter(|word| word.chars().nth(1).is_some())
 }
 
-/// The text after a tag; after the whole of a script or style sheet.
-fn behind(tag: &str) -> &str {
+/// Returns the text after a tag. For `<script>` and `<style>`, returns the text after the end tag.
+fn after_tag(tag: &str) -> &str {
     for name in ["script", "style"] {
         let named = tag
             .get(1..=name.len())
@@ -329,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_that_of_the_words() {
+    fn a_fingerprint_depends_only_on_words() {
         let page = |day: u32, script: &str| {
             format!(
                 "<html><SCRIPT>{script}</SCRIPT><p class=d{day}>On {day} May there is nothing at all to be seen in the old town hall</p>"
@@ -346,16 +357,16 @@ mod tests {
     }
 
     #[test]
-    fn families_are_read_as_written() {
+    fn formatted_families_are_parsed_to_the_same_families() {
         let family = |shape, fingerprint, members| Family {
             shape,
             fingerprint,
             members,
         };
         let families = [family(u32::MAX, u64::MAX, 9_999_999), family(0, 0, 1)];
-        assert_eq!(read(&written(&families)), families);
-        assert_eq!(read("nonsense\n1 2\nx y z\n"), []);
+        assert_eq!(parse_families(&format_families(&families)), families);
+        assert_eq!(parse_families("nonsense\n1 2\nx y z\n"), []);
         let full = vec![families[0]; FAMILIES_MAX];
-        assert!(written(&full).len() <= 4096);
+        assert!(format_families(&full).len() <= 4096);
     }
 }

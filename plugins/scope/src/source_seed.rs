@@ -56,7 +56,7 @@ impl Plugin for SourceSeed {
 impl Filter for SourceSeed {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
         let finding = match candidate.source() {
-            Some(source) if !self.seeds.is_empty() => Finding::by(
+            Some(source) if !self.seeds.is_empty() => Finding::from_match(
                 self.seeds.get(source).map(|seed| ["from ", seed].concat()),
                 "from none of the seeds",
             ),

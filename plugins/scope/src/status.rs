@@ -37,7 +37,7 @@ impl Default for Settings {
 }
 
 /// Parses `404` or `500-599`.
-fn range(text: &str) -> Option<(i32, i32)> {
+fn parse_range(text: &str) -> Option<(i32, i32)> {
     let number = |text: &str| text.trim().parse::<u16>().ok().map(i32::from);
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (number(first)?, number(last)?);
@@ -51,8 +51,8 @@ impl Plugin for Status {
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         Ok(Self {
-            ranges: list::each("statuses", &settings.statuses, |text| {
-                range(text).ok_or_else(|| {
+            ranges: list::parse_each("statuses", &settings.statuses, |text| {
+                parse_range(text).ok_or_else(|| {
                     format!("`{text}` is not a status code; write it like `404` or `500-599`")
                 })
             })?,
@@ -71,11 +71,11 @@ impl Filter for Status {
         }
         let status = document.status();
         let mut ranges = self.ranges.iter();
-        let is = ranges.any(|&(first, last)| (first..=last).contains(&status));
+        let is_match = ranges.any(|&(first, last)| (first..=last).contains(&status));
         let reason = format!("status {status}");
-        self.decisions.rule(match is {
-            true => Finding::is(reason),
-            false => Finding::is_not(reason),
+        self.decisions.rule(match is_match {
+            true => Finding::matching(reason),
+            false => Finding::not_matching(reason),
         })
     }
 }

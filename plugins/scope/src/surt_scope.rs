@@ -4,7 +4,7 @@ use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
-use crate::prefixes::{Prefixes, prefix_from};
+use crate::prefixes::{Prefixes, parse_prefix};
 
 /// Decides on URIs under one of its SURT prefixes.
 pub struct SurtScope {
@@ -18,19 +18,19 @@ pub struct SurtScope {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// SURT prefixes such as `http://(org,example,`, or URIs that stand for the prefix they imply: `http://example.org` for the
-    /// domain and its subdomains, `http://example.org/` for that host only.
+    /// SURT prefixes such as `http://(org,example,`, or URIs, which imply a prefix: `http://example.org` covers the domain
+    /// and its subdomains, `http://example.org/` covers only that host.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub prefixes: Vec<String>,
     /// Names of tables of SURT prefixes in the profile that also count, for lists that are long or change while the crawl runs.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-table" = true))]
     pub tables: Vec<String>,
-    /// Whether the prefixes that the seeds imply count too.
+    /// `true` if the prefixes that the seeds imply count too.
     pub from_seeds: bool,
     /// Prefixes implied by the job's seeds. The crawl fills them in and keeps them current if `from-seeds` is set.
     #[schemars(extend("x-opilio-expert" = true))]
     pub seed_prefixes: Vec<String>,
-    /// Whether a URI also matches if the page it was found on is under a prefix.
+    /// `true` if a URI also matches when the page it was found on is under a prefix.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub also_check_via: bool,
     /// The decision on URIs under a prefix.
@@ -67,8 +67,8 @@ impl Plugin for SurtScope {
             false => &[],
         };
         let (listed, seeds) = list::both(
-            list::each("prefixes", &settings.prefixes, prefix_from),
-            list::each("seed-prefixes", seeds, prefix_from),
+            list::parse_each("prefixes", &settings.prefixes, parse_prefix),
+            list::parse_each("seed-prefixes", seeds, parse_prefix),
         )?;
         Ok(Self {
             prefixes: listed.into_iter().chain(seeds).collect(),
@@ -84,7 +84,7 @@ impl Plugin for SurtScope {
 
 impl Filter for SurtScope {
     fn judge_candidate(&self, _: &Stage, candidate: CandidateView<'_>) -> Ruling {
-        self.decisions.rule(Finding::by(
+        self.decisions.rule(Finding::from_match(
             self.match_of(candidate),
             "under none of the prefixes",
         ))
@@ -92,9 +92,9 @@ impl Filter for SurtScope {
 }
 
 impl SurtScope {
-    /// The reason why the candidate matches: its own URI first, then its page.
+    /// Returns the reason why the candidate matches: its own URI first, then its page.
     fn match_of(&self, candidate: CandidateView<'_>) -> Option<String> {
-        if let Some(prefix) = self.prefixes.of(candidate.surt()) {
+        if let Some(prefix) = self.prefixes.prefix_of(candidate.surt()) {
             // Every link of a site takes this path; `format!` takes five times as long.
             return Some(["under ", prefix].concat());
         }
@@ -106,7 +106,7 @@ impl SurtScope {
             return None;
         }
         let via = candidate.via_surt()?;
-        if let Some(prefix) = self.prefixes.of(via) {
+        if let Some(prefix) = self.prefixes.prefix_of(via) {
             return Some(format!("found under {prefix}"));
         }
         let mut tables = self.tables.iter();

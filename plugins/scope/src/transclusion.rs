@@ -4,7 +4,7 @@ use opilio_plugin::prelude::*;
 
 use crate::hops::{Path, Trailing};
 
-/// Accepts URIs that a few hops other than links lead to: images, style sheets and scripts on other sites.
+/// Accepts URIs a few hops other than links away, such as images, style sheets and scripts on other sites.
 pub struct Transclusion {
     settings: Settings,
 }
@@ -17,7 +17,7 @@ pub struct Settings {
     /// redirect, and no more hops than this, are accepted.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_trans_hops: u32,
-    /// Most speculative hops among these.
+    /// Most speculative hops (X) among these.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_speculative_hops: u32,
 }

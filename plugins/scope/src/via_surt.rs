@@ -4,7 +4,7 @@ use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
-use crate::prefixes::{Prefixes, prefix_from};
+use crate::prefixes::{Prefixes, parse_prefix};
 
 /// Decides on URIs found on a page under one of its SURT prefixes.
 pub struct ViaSurt {
@@ -17,7 +17,7 @@ pub struct ViaSurt {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// SURT prefixes of pages, or URIs that stand for the prefix they imply, as in `surt-scope`.
+    /// SURT prefixes of pages, or URIs, which imply a prefix as in `surt-scope`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub prefixes: Vec<String>,
     /// Names of tables of SURT prefixes in the profile that also count.
@@ -49,7 +49,7 @@ impl Plugin for ViaSurt {
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
-        let prefixes = list::each("prefixes", &settings.prefixes, prefix_from)?;
+        let prefixes = list::parse_each("prefixes", &settings.prefixes, parse_prefix)?;
         Ok(Self {
             prefixes: prefixes.into_iter().collect(),
             tables: settings.tables,
@@ -75,12 +75,12 @@ impl ViaSurt {
         if self.prefixes.is_empty() && self.tables.is_empty() {
             return Finding::Unknown;
         }
-        if let Some(prefix) = self.prefixes.of(via) {
-            return Finding::is(["found under ", prefix].concat());
+        if let Some(prefix) = self.prefixes.prefix_of(via) {
+            return Finding::matching(["found under ", prefix].concat());
         }
         let mut tables = self.tables.iter();
         let name = tables.find(|name| table(name).find(via).is_some());
-        Finding::by(
+        Finding::from_match(
             name.map(|name| ["found on a page in table ", name].concat()),
             "found on none of the pages",
         )

@@ -1,5 +1,5 @@
-//! The default scope decides as that of Heritrix: the same rules in the same order, on cases derived from them. The two
-//! profiles that promise it are read as shipped.
+//! Checks that the scopes of `profiles/heritrix-scope.toml` and `profiles/default.toml` decide like the scope of Heritrix. The
+//! cases are derived from its rules.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use opilio_plugin::prelude::*;
 use opilio_plugin::testing;
 use opilio_plugin::{Configured, TableKind};
 
-/// The scope stack of the profile, configured with the seeds' prefixes.
+/// Returns the scope stack of the profile, configured with the seeds' prefixes.
 fn stack(profile: &str) -> Vec<(String, Configured)> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../profiles")
@@ -37,11 +37,11 @@ fn stack(profile: &str) -> Vec<(String, Configured)> {
     configured.collect()
 }
 
-/// `http://www.example.org` and `http://example.com/a/b`.
+/// Prefixes implied by the seeds `http://www.example.org` and `http://example.com/a/b`.
 const SEEDS: [&str; 2] = ["http://(org,example,www,", "http://(com,example,)/a/"];
 
-/// Whether it is accepted, and the deciding rule.
-fn decided(stack: &[(String, Configured)], candidate: &Candidate) -> (bool, String) {
+/// Returns true if the stack accepts the candidate, and the name of the deciding filter.
+fn decide(stack: &[(String, Configured)], candidate: &Candidate) -> (bool, String) {
     let candidates = testing::candidates(vec![candidate.clone()]);
     let mut decided = (false, "none".to_owned());
     for (name, filter) in stack {
@@ -62,7 +62,7 @@ fn candidate(uri: &str, surt: &str, hop_path: &str) -> Candidate {
     serde_json::from_value(facts).unwrap()
 }
 
-/// URI, SURT form, hop path, whether Heritrix accepts it, and the deciding rule of Opilio.
+/// URI, SURT form, hop path, `true` if Heritrix accepts the URI, and the deciding filter of Opilio.
 const CASES: [(&str, &str, &str, bool, &str); 30] = [
     (
         "http://www.example.org/",
@@ -99,7 +99,7 @@ const CASES: [(&str, &str, &str, bool, &str); 30] = [
         false,
         "none",
     ),
-    // Too many hops, on any host; embeds and prerequisites are accepted all the same.
+    // Too many hops, on any host; embeds and prerequisites are still accepted.
     (
         "http://www.example.org/",
         "http://(org,example,www,)/",
@@ -227,7 +227,7 @@ const CASES: [(&str, &str, &str, bool, &str); 30] = [
         true,
         "prerequisite",
     ),
-    // Paths that repeat segments or are too deep, embedded or not.
+    // Paths that repeat segments or are too deep, for links and embeds.
     (
         "http://www.example.org/a/a/a/",
         "http://(org,example,www,)/a/a/a/",
@@ -281,10 +281,10 @@ const CASES: [(&str, &str, &str, bool, &str); 30] = [
 ];
 
 #[test]
-fn the_profile_of_heritrix_scope_decides_as_its_rules() {
+fn the_heritrix_scope_profile_decides_as_heritrix_does() {
     let stack = stack("heritrix-scope.toml");
     for (uri, surt, hop_path, accepted, by) in CASES {
-        let decided = decided(&stack, &candidate(uri, surt, hop_path));
+        let decided = decide(&stack, &candidate(uri, surt, hop_path));
         assert_eq!(decided, (accepted, by.to_owned()), "{uri} {hop_path}");
     }
 }
@@ -293,27 +293,27 @@ fn the_profile_of_heritrix_scope_decides_as_its_rules() {
 fn the_default_scope_decides_the_same() {
     let stack = stack("default.toml");
     for (uri, surt, hop_path, accepted, _) in CASES {
-        let (decided, by) = decided(&stack, &candidate(uri, surt, hop_path));
-        assert_eq!(decided, accepted, "{uri} {hop_path}, by {by}");
+        let (is_accepted, by) = decide(&stack, &candidate(uri, surt, hop_path));
+        assert_eq!(is_accepted, accepted, "{uri} {hop_path}, by {by}");
     }
 }
 
 /// The list of excluded URIs comes after transclusion, and before prerequisites.
 #[test]
-fn what_is_left_out_is_out_but_for_prerequisites() {
+fn excluded_uris_are_rejected_except_prerequisites() {
     let stack = stack("heritrix-scope.toml");
     testing::set_tables(&[(
         "surts-out",
         TableKind::SurtPrefixes,
         &[("http://(org,example,www,)/out/", "")],
     )]);
-    let decided = |path: &str, hop_path: &str| {
+    let deciding_filter = |path: &str, hop_path: &str| {
         let uri = format!("http://www.example.org{path}");
         let surt = format!("http://(org,example,www,){path}");
-        decided(&stack, &candidate(&uri, &surt, hop_path)).1
+        decide(&stack, &candidate(&uri, &surt, hop_path)).1
     };
-    assert_eq!(decided("/out/x", "L"), "surts-out");
-    assert_eq!(decided("/out/x", "LE"), "surts-out");
-    assert_eq!(decided("/out/x", "LP"), "prerequisite");
-    assert_eq!(decided("/in/x", "L"), "in-scope");
+    assert_eq!(deciding_filter("/out/x", "L"), "surts-out");
+    assert_eq!(deciding_filter("/out/x", "LE"), "surts-out");
+    assert_eq!(deciding_filter("/out/x", "LP"), "prerequisite");
+    assert_eq!(deciding_filter("/in/x", "L"), "in-scope");
 }

@@ -1,14 +1,14 @@
 //! `bot-walls`: recognises pages that bot detection services send in place of a site's own.
 //!
-//! A service is recognised by signs that its walls have and ordinary pages lack. Scripts that detect bots are in every page of
-//! some sites, and are not a sign alone.
+//! A service is recognised by signs that its walls have and ordinary pages lack. Some sites have scripts that detect bots in
+//! every page, so such a script alone is not a sign.
 
 use opilio_plugin::prelude::*;
 
 use crate::needles::Needles;
 use crate::{Then, page};
 
-/// Number of bytes searched in a page. Walls are short.
+/// Number of bytes searched for texts and the title. Walls are short.
 const SEARCHED_BYTES_MAX: u32 = 32 * 1024;
 
 /// Status codes of walls. Under any other status code, only short pages are recognised as walls.
@@ -61,54 +61,54 @@ impl Default for Settings {
 }
 
 /// A built-in sign of a service. The first match in the list counts.
-struct Known {
+struct BuiltInSign {
     service: &'static str,
-    /// Whether the status code must be one of the refusals.
-    refuses: bool,
+    /// True if the status code must be one of `REFUSALS`.
+    needs_refusal: bool,
     /// Header name, and the text that its value contains.
     header: Option<(&'static str, &'static str)>,
     title: &'static str,
     texts: &'static [&'static str],
 }
 
-const fn header(service: &'static str, name: &'static str, value: &'static str) -> Known {
-    Known {
+const fn by_header(service: &'static str, name: &'static str, value: &'static str) -> BuiltInSign {
+    BuiltInSign {
         service,
-        refuses: false,
+        needs_refusal: false,
         header: Some((name, value)),
         title: "",
         texts: &[],
     }
 }
 
-const fn texts(service: &'static str, texts: &'static [&'static str]) -> Known {
-    Known {
+const fn by_texts(service: &'static str, texts: &'static [&'static str]) -> BuiltInSign {
+    BuiltInSign {
         service,
-        refuses: false,
+        needs_refusal: false,
         header: None,
         title: "",
         texts,
     }
 }
 
-const fn refusal(service: &'static str, texts: &'static [&'static str]) -> Known {
-    Known {
+const fn by_texts_of_refusal(service: &'static str, texts: &'static [&'static str]) -> BuiltInSign {
+    BuiltInSign {
         service,
-        refuses: true,
+        needs_refusal: true,
         header: None,
         title: "",
         texts,
     }
 }
 
-const fn titled(
+const fn by_title(
     service: &'static str,
     title: &'static str,
     texts: &'static [&'static str],
-) -> Known {
-    Known {
+) -> BuiltInSign {
+    BuiltInSign {
         service,
-        refuses: false,
+        needs_refusal: false,
         header: None,
         title,
         texts,
@@ -116,80 +116,80 @@ const fn titled(
 }
 
 /// Common signs of the services' walls, from their documentation and from their pages.
-const KNOWN: &[Known] = &[
-    header("cloudflare", "cf-mitigated", "challenge"),
-    titled(
+const BUILT_IN_SIGNS: &[BuiltInSign] = &[
+    by_header("cloudflare", "cf-mitigated", "challenge"),
+    by_title(
         "cloudflare",
         "just a moment...",
         &["/cdn-cgi/challenge-platform/"],
     ),
-    titled("cloudflare", "attention required! | cloudflare", &[]),
-    titled("cloudflare", "| cloudflare", &["cf-error-details"]),
-    refusal("cloudflare", &["_cf_chl_opt"]),
-    refusal("cloudflare", &["cf-error-details", "/cdn-cgi/"]),
-    refusal("cloudflare", &["error code: 1020"]),
-    texts("akamai", &["errors.edgesuite.net", "Access Denied"]),
-    texts("akamai", &["/_sec/cp_challenge/", "sec-if-cpt-container"]),
-    texts("akamai", &["bm-verify", "http-equiv=\"refresh\""]),
-    refusal("datadome", &["captcha-delivery.com"]),
-    Known {
-        refuses: true,
-        ..header("datadome", "x-dd-b", "")
+    by_title("cloudflare", "attention required! | cloudflare", &[]),
+    by_title("cloudflare", "| cloudflare", &["cf-error-details"]),
+    by_texts_of_refusal("cloudflare", &["_cf_chl_opt"]),
+    by_texts_of_refusal("cloudflare", &["cf-error-details", "/cdn-cgi/"]),
+    by_texts_of_refusal("cloudflare", &["error code: 1020"]),
+    by_texts("akamai", &["errors.edgesuite.net", "Access Denied"]),
+    by_texts("akamai", &["/_sec/cp_challenge/", "sec-if-cpt-container"]),
+    by_texts("akamai", &["bm-verify", "http-equiv=\"refresh\""]),
+    by_texts_of_refusal("datadome", &["captcha-delivery.com"]),
+    BuiltInSign {
+        needs_refusal: true,
+        ..by_header("datadome", "x-dd-b", "")
     },
-    texts("perimeterx", &["px-captcha", "_pxAppId"]),
-    titled(
+    by_texts("perimeterx", &["px-captcha", "_pxAppId"]),
+    by_title(
         "perimeterx",
         "access to this page has been denied",
         &["px-captcha"],
     ),
-    refusal("perimeterx", &["px-cdn.net", "_pxAppId"]),
-    refusal("perimeterx", &["\"appId\":\"PX", "\"blockScript\""]),
-    texts("imperva", &["Incapsula incident ID"]),
-    texts("imperva", &["_Incapsula_Resource", "main-iframe"]),
-    header("aws-waf", "x-amzn-waf-action", ""),
-    texts("aws-waf", &["awsWafCookieDomainList", "gokuProps"]),
-    header("sucuri", "x-sucuri-block", ""),
-    titled("sucuri", "sucuri website firewall", &[]),
-    texts("sucuri", &["sucuri_cloudproxy_js"]),
-    texts("anubis", &["anubis_challenge"]),
-    texts("anubis", &["/.within.website/x/cmd/anubis/"]),
-    header("vercel", "x-vercel-mitigated", ""),
-    refusal("kasada", &["KPSDK"]),
-    Known {
-        refuses: true,
-        ..header("kasada", "x-kpsdk-ct", "")
+    by_texts_of_refusal("perimeterx", &["px-cdn.net", "_pxAppId"]),
+    by_texts_of_refusal("perimeterx", &["\"appId\":\"PX", "\"blockScript\""]),
+    by_texts("imperva", &["Incapsula incident ID"]),
+    by_texts("imperva", &["_Incapsula_Resource", "main-iframe"]),
+    by_header("aws-waf", "x-amzn-waf-action", ""),
+    by_texts("aws-waf", &["awsWafCookieDomainList", "gokuProps"]),
+    by_header("sucuri", "x-sucuri-block", ""),
+    by_title("sucuri", "sucuri website firewall", &[]),
+    by_texts("sucuri", &["sucuri_cloudproxy_js"]),
+    by_texts("anubis", &["anubis_challenge"]),
+    by_texts("anubis", &["/.within.website/x/cmd/anubis/"]),
+    by_header("vercel", "x-vercel-mitigated", ""),
+    by_texts_of_refusal("kasada", &["KPSDK"]),
+    BuiltInSign {
+        needs_refusal: true,
+        ..by_header("kasada", "x-kpsdk-ct", "")
     },
-    texts(
+    by_texts(
         "f5",
         &[
             "The requested URL was rejected. Please consult with your administrator",
             "upport ID",
         ],
     ),
-    titled("ddos-guard", "ddos-guard", &[]),
-    texts("ddos-guard", &["/.well-known/ddos-guard/js-challenge"]),
-    refusal("reblaze", &["window.rbzns"]),
-    texts(
+    by_title("ddos-guard", "ddos-guard", &[]),
+    by_texts("ddos-guard", &["/.well-known/ddos-guard/js-challenge"]),
+    by_texts_of_refusal("reblaze", &["window.rbzns"]),
+    by_texts(
         "wordfence",
         &[
             "Generated by Wordfence",
             "Your access to this site has been limited",
         ],
     ),
-    refusal("fastly", &["/_fs-ch-"]),
-    refusal(
+    by_texts_of_refusal("fastly", &["/_fs-ch-"]),
+    by_texts_of_refusal(
         "google",
         &["Our systems have detected unusual traffic from your computer network"],
     ),
     // Any service: a captcha in place of a page.
-    refusal("captcha", &["g-recaptcha"]),
-    refusal("captcha", &["h-captcha"]),
-    refusal("captcha", &["cf-turnstile"]),
-    titled("captcha", "robot check", &["captcha"]),
-    titled("captcha", "are you a robot", &["captcha"]),
-    titled("captcha", "are you human", &["captcha"]),
-    titled("captcha", "human verification", &["captcha"]),
-    titled("captcha", "captcha challenge", &[]),
+    by_texts_of_refusal("captcha", &["g-recaptcha"]),
+    by_texts_of_refusal("captcha", &["h-captcha"]),
+    by_texts_of_refusal("captcha", &["cf-turnstile"]),
+    by_title("captcha", "robot check", &["captcha"]),
+    by_title("captcha", "are you a robot", &["captcha"]),
+    by_title("captcha", "are you human", &["captcha"]),
+    by_title("captcha", "human verification", &["captcha"]),
+    by_title("captcha", "captcha challenge", &[]),
 ];
 
 /// The configured plugin.
@@ -199,10 +199,10 @@ pub struct BotWalls {
     needles: Needles,
 }
 
-/// A sign with its texts by number.
+/// A built-in sign or one of the profile. `texts` are numbers of `needles`.
 struct Sign {
     service: String,
-    refuses: bool,
+    needs_refusal: bool,
     statuses: Vec<i32>,
     header: Option<(String, String)>,
     title: String,
@@ -247,12 +247,15 @@ impl Plugin for BotWalls {
             for (number, text) in signature.texts.iter().enumerate() {
                 match needles.add(text) {
                     Some(text) => texts.push(text),
-                    None => fault(&format!("/texts/{number}"), "shorter than two bytes"),
+                    None => fault(
+                        &format!("/texts/{number}"),
+                        "the text is shorter than two bytes",
+                    ),
                 }
             }
             signs.push(Sign {
                 service: signature.service.clone(),
-                refuses: false,
+                needs_refusal: false,
                 statuses: signature.statuses.clone(),
                 header: (!signature.header.is_empty()).then(|| {
                     (
@@ -264,16 +267,16 @@ impl Plugin for BotWalls {
                 texts,
             });
         }
-        for known in KNOWN {
+        for sign in BUILT_IN_SIGNS {
             signs.push(Sign {
-                service: known.service.to_owned(),
-                refuses: known.refuses,
+                service: sign.service.to_owned(),
+                needs_refusal: sign.needs_refusal,
                 statuses: Vec::new(),
-                header: known
+                header: sign
                     .header
                     .map(|(name, value)| (name.to_owned(), value.to_owned())),
-                title: known.title.to_owned(),
-                texts: known
+                title: sign.title.to_owned(),
+                texts: sign
                     .texts
                     .iter()
                     .filter_map(|text| needles.add(text))
@@ -325,19 +328,20 @@ impl Filter for BotWalls {
 }
 
 impl BotWalls {
-    /// The service that the wall belongs to.
+    /// Returns the service if the document is a wall.
     fn service(&self, document: &Document) -> Option<&str> {
         let status = document.status();
-        let refuses = REFUSALS.contains(&status);
+        let is_refusal = REFUSALS.contains(&status);
         // Redirects and the site's own error pages are not walls. A long page is the site's own.
-        let is_read = refuses
+        let is_read = is_refusal
             || ((200..300).contains(&status) || status == 404)
                 && document.length() <= u64::from(SEARCHED_BYTES_MAX);
         let (mut found, mut title) = (Vec::new(), String::new());
         if is_read {
             let start = document.read(0, SEARCHED_BYTES_MAX);
             found = self.needles.found_in(&start);
-            title = page::element(&String::from_utf8_lossy(&start), "title").unwrap_or_default();
+            title =
+                page::element_text(&String::from_utf8_lossy(&start), "title").unwrap_or_default();
         }
         let has_header = |name: &str, value: &str| {
             document
@@ -346,7 +350,7 @@ impl BotWalls {
                 .any(|one| one.to_lowercase().contains(value))
         };
         let fits = |sign: &&Sign| {
-            (!sign.refuses || refuses)
+            (!sign.needs_refusal || is_refusal)
                 && (sign.statuses.is_empty() || sign.statuses.contains(&status))
                 && (sign.title.is_empty() || title.contains(&sign.title))
                 && sign
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn walls_are_recognised_by_what_they_alone_have() {
+    fn walls_are_recognised_by_their_signs() {
         check(
             403,
             &[("CF-Mitigated", "challenge")],
@@ -455,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_are_watched_are_no_walls() {
+    fn pages_with_bot_detection_are_not_walls() {
         check(
             200,
             &[("server", "cloudflare")],
@@ -477,7 +481,7 @@ mod tests {
         check(200, &[], "<form><div class=g-recaptcha></div></form>", None);
         check(403, &[], "<title>Forbidden</title>", None);
         check(404, &[], "<title>Not found</title>", None);
-        // An article about bot walls is long.
+        // An article about bot walls is longer than a wall.
         let article = format!(
             "<title>Just a moment...</title>/cdn-cgi/challenge-platform/{}",
             "text ".repeat(10_000)
@@ -492,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_say_what_then_and_what_else() {
+    fn settings_add_signs_ignore_services_and_choose_the_effect() {
         let wall = "<title>Just a moment...</title>/cdn-cgi/challenge-platform/";
         let with = |then| Settings {
             then,
@@ -539,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_fit_everything_are_refused() {
+    fn invalid_settings_are_refused() {
         let settings = Settings {
             ignore: vec!["nobody".to_owned()],
             signatures: vec![

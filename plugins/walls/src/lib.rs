@@ -1,8 +1,8 @@
 //! Filters that recognise responses other than the requested page: `bot-walls`, pages that keep bots out, `soft-404`, error pages
 //! with a success status, and `needs-browser`, pages that show little until their scripts have run.
 //!
-//! The first two only annotate by default. A page wrongly called a wall misleads readers of the log; a missed one is merely archived. So
-//! only signs that hardly mean anything else count.
+//! The first two only annotate by default. A page wrongly called a wall misleads readers of the log; a missed one is merely
+//! archived. So only signs count that ordinary pages hardly ever have.
 
 mod bot_walls;
 mod needles;
@@ -30,7 +30,7 @@ pub enum Then {
     /// Rejects the page. At `post-fetch` it is discarded; at `pre-extract` its links are not extracted; at `archive` it is not
     /// archived.
     Reject,
-    /// Fetches it again after `retry-after`, as often as the profile's `retry` allows. Only at `post-fetch`.
+    /// Fetches the page again after `retry-after`, as often as the profile's `retry` allows. Only at `post-fetch`.
     Retry,
 }
 

@@ -1,15 +1,15 @@
-//! Finds many short texts in one pass. Every filter reads the pages, so each byte should be read once.
+//! Finds many short texts in a page in one pass, because the filter sees every page of the crawl.
 
 use std::collections::BTreeMap;
 
-/// Number of pairs of bytes; the set has a bit for each.
+/// Number of pairs of bytes.
 const PAIRS: usize = 1 << 16;
 
 /// Texts to find, indexed by their first two bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Needles {
     texts: Vec<String>,
-    /// Pairs that a text begins with. Almost all pairs of a page begin none.
+    /// A bit for each pair, set if a text begins with it. Almost no pair of a page begins a text.
     starts: Vec<u64>,
     by_start: BTreeMap<u16, Vec<usize>>,
 }
@@ -24,7 +24,7 @@ impl Needles {
         }
     }
 
-    /// Adds a text of two bytes or more. Returns its number; none for a shorter text.
+    /// Adds a text of two bytes or more. Returns its number; `None` for a shorter text.
     pub(crate) fn add(&mut self, text: &str) -> Option<usize> {
         if let Some(known) = self.texts.iter().position(|one| one == text) {
             return Some(known);
@@ -37,7 +37,7 @@ impl Needles {
         Some(number)
     }
 
-    /// For each text, by number, whether `bytes` contain it.
+    /// Returns for each text, by number, whether `bytes` contain it.
     pub(crate) fn found_in(&self, bytes: &[u8]) -> Vec<bool> {
         let mut found = vec![false; self.texts.len()];
         for (at, pair) in bytes.windows(2).enumerate() {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_found_wherever_they_stand() {
+    fn texts_are_found_at_any_position() {
         let mut needles = Needles::new();
         let numbers: Vec<_> = ["ab", "abc", "é!", "ab", "zz", "x"]
             .map(|text| needles.add(text))

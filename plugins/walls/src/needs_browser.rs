@@ -1,7 +1,7 @@
 //! `needs-browser`: pages that show little until their scripts have run.
 //!
-//! Signs are weighed into one score. No sign is enough by itself: an article may have more scripts than text, and a page without text
-//! may consist of frames. A page without scripts of its own never needs a browser.
+//! The score of a page is the sum of the weights of its signs. No sign is enough by itself: an article may have more scripts
+//! than text, and a page without text may consist of frames. A page without scripts of its own never needs a browser.
 
 use opilio_plugin::prelude::*;
 
@@ -14,10 +14,10 @@ const PAGE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Score from which a page is rendered. Lower values render more pages.
+    /// Lowest score of a page that is rendered. Lower values render more pages.
     #[schemars(extend("x-opilio-overridable" = true), range(min = 1, max = 400))]
     pub threshold: u32,
-    /// Characters of visible text above which a page needs no browser, whatever else it has.
+    /// Most characters of visible text on a page that needs a browser. Longer pages have the score 0.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub text_max: u32,
 }
@@ -38,7 +38,7 @@ pub struct NeedsBrowser {
 
 impl Plugin for NeedsBrowser {
     const NAME: &'static str = "needs-browser";
-    const SUMMARY: &'static str = "Pages that show little until their scripts have run";
+    const SUMMARY: &'static str = "Accepts pages that show little until their scripts have run";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -80,23 +80,23 @@ impl Filter for NeedsBrowser {
 /// The weighed signs of a page.
 struct Score {
     points: i64,
-    /// Signs for a browser, and those against it with a minus.
+    /// Names of the signs. Those against a browser begin with a minus.
     signs: Vec<&'static str>,
 }
 
 impl Score {
     fn of(facts: &PageFacts, text_max: usize) -> Score {
         if facts.scripts == 0 {
-            return Score::none("no-scripts");
+            return Score::zero("no-scripts");
         }
         if facts.text > text_max {
-            return Score::none("enough-text");
+            return Score::zero("enough-text");
         }
         let mut score = Score {
             points: 0,
             signs: Vec::new(),
         };
-        let content = facts.text - facts.text_around;
+        let content = facts.text - facts.navigation_text;
         match content {
             0 if facts.links == 0 && facts.media == 0 => score.add(true, 45, "nothing"),
             0 => score.add(true, 30, "no-text"),
@@ -109,24 +109,24 @@ impl Score {
         score.add(facts.has_empty_component, 35, "empty-component");
         score.add(facts.has_empty_main, 30, "empty-main");
         score.add(facts.has_templates, 40, "template");
-        score.add(facts.warns_without_scripts, 30, "noscript-warning");
+        score.add(facts.demands_scripts, 30, "noscript-warning");
         score.add(facts.has_runtime, 40, "runtime");
         score.add(facts.has_generator, 25, "generator");
         score.add(facts.placeholders > 0, 20, "placeholder");
         score.add(facts.empty_places > 0, 15, "empty-place");
         score.add(facts.empty_places > 7, 10, "empty-places");
         score.add(facts.loads_data, 25, "loads-data");
-        score.add(facts.writes, 20, "writes");
+        score.add(facts.writes_document, 20, "writes");
         score.add(facts.has_bundle, 20, "bundle");
         score.add(facts.has_canvas, 10, "canvas");
         score.add(facts.media > 2, -20, "-media");
         score.add(facts.links > 20, -10, "-links");
         score.add(facts.has_form, -30, "-form");
-        score.add(facts.leads_elsewhere, -60, "-elsewhere");
+        score.add(facts.has_frames_or_redirect, -60, "-elsewhere");
         score
     }
 
-    fn none(sign: &'static str) -> Score {
+    fn zero(sign: &'static str) -> Score {
         Score {
             points: 0,
             signs: vec![sign],
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_nobody_sees_is_no_text() {
+    fn hidden_text_does_not_count() {
         let words = "word ".repeat(400);
         let page = |begin: &str, end: &str| {
             format!("{begin}{words}{end}<script src=/static/main.1f.js></script>")
@@ -192,13 +192,13 @@ mod tests {
         ] {
             check(&page(begin, end), "65:nothing+bundle");
         }
-        // A menu is not what the page is about.
+        // Text in a menu is not content.
         let menu = page("<nav>", "</nav>").replace("word ", "x ");
         check(&menu, "65:nothing+bundle");
     }
 
     #[test]
-    fn a_root_with_content_is_not_empty_however_tags_are_left_open() {
+    fn missing_end_tags_do_not_hide_the_content_of_a_root() {
         let script = "<script type=module src=/assets/index.js></script>";
         let filled = format!(
             "<div id=app><ul><li><a href=/1>One</a><li><a href=/2>Two</a></ul></div>{script}"
@@ -214,19 +214,19 @@ mod tests {
         );
     }
 
-    /// Pages whose names are at even places of their folder were looked at when the weights were chosen, the others were not.
+    /// The weights were chosen by the pages at even positions of each folder, sorted by name. The other pages test the weights.
     #[test]
-    fn pages_of_the_corpus_are_told_apart() {
+    fn pages_of_the_corpus_are_classified() {
         let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
         let mut report = String::new();
         let mut all = Counts::default();
-        for (name, place) in [("even", 0), ("odd", 1)] {
+        for (name, first) in [("even", 0), ("odd", 1)] {
             let mut counts = Counts::default();
             for (folder, needs_browser) in [("plain", false), ("rendered", true)] {
                 let files = std::fs::read_dir(format!("{corpus}/{folder}")).unwrap();
                 let mut files: Vec<_> = files.map(|it| it.unwrap().path()).collect();
                 files.sort();
-                for file in files.iter().skip(place).step_by(2) {
+                for file in files.iter().skip(first).step_by(2) {
                     let ruling = judge(&std::fs::read_to_string(file).unwrap());
                     let is_accepted = ruling.verdict == Verdict::Accept;
                     counts.add(needs_browser, is_accepted);
@@ -246,13 +246,13 @@ mod tests {
         assert!(all.precision() >= 0.98 && all.recall() >= 0.94, "{report}");
     }
 
-    /// Pages by need and answer.
+    /// Numbers of pages by need and verdict.
     #[derive(Default)]
     struct Counts {
         found: u32,
         missed: u32,
         mistaken: u32,
-        left: u32,
+        passed: u32,
     }
 
     impl Counts {
@@ -261,7 +261,7 @@ mod tests {
                 (true, true) => &mut self.found,
                 (true, false) => &mut self.missed,
                 (false, true) => &mut self.mistaken,
-                (false, false) => &mut self.left,
+                (false, false) => &mut self.passed,
             } += 1;
         }
 
@@ -278,11 +278,11 @@ mod tests {
                 found,
                 missed,
                 mistaken,
-                left,
+                passed,
             } = self;
             let (precision, recall) = (self.precision(), self.recall());
             format!(
-                "{found} found, {missed} missed, {mistaken} mistaken, {left} left; precision {precision:.3}, recall {recall:.3}"
+                "{found} found, {missed} missed, {mistaken} mistaken, {passed} passed; precision {precision:.3}, recall {recall:.3}"
             )
         }
     }

@@ -1,8 +1,8 @@
-//! The parts of a page needed to recognise it: its title, first heading and length of text. It is not a full parser: such pages
-//! come from templates, and a page read wrongly is not recognised.
+//! Reads the parts of a page by which it is recognised: title, first heading and length of text. This is not a full HTML
+//! parser, because such pages come from simple templates. A page that it reads wrongly is not recognised.
 
-/// The text of the first element with that name.
-pub(crate) fn element(html: &str, name: &str) -> Option<String> {
+/// Returns the text of the first element with that name, in lower case.
+pub(crate) fn element_text(html: &str, name: &str) -> Option<String> {
     /// Longest text of a title.
     const TEXT_BYTES_MAX: usize = 1_000;
     let open = find_tag(html, name, 0)?;
@@ -10,10 +10,10 @@ pub(crate) fn element(html: &str, name: &str) -> Option<String> {
     let rest = &html[start..];
     let rest = &rest[..rest.floor_char_boundary(TEXT_BYTES_MAX)];
     let end = find_end(rest, name)?;
-    Some(words(&rest[..end]))
+    Some(plain_text(&rest[..end]))
 }
 
-/// The position of `<name` followed by a character that ends a name.
+/// Returns the position of `<name` followed by a character that ends a name.
 fn find_tag(html: &str, name: &str, from: usize) -> Option<usize> {
     let bytes = html.as_bytes();
     memchr::memchr_iter(b'<', bytes.get(from..)?)
@@ -36,23 +36,23 @@ fn starts_with_name(bytes: &[u8], name: &str) -> bool {
             .is_none_or(|byte| !byte.is_ascii_alphanumeric())
 }
 
-/// Bytes of visible text on a page, counted up to `max`, without tags, scripts, styles and repeated blanks.
+/// Counts the bytes of visible text on a page up to `max`, without tags, scripts, styles and repeated whitespace.
 pub(crate) fn text_length(html: &str, max: usize) -> usize {
     let mut length = 0;
     let mut rest = html;
     while length < max {
-        let (text, behind) = rest.split_at(rest.find('<').unwrap_or(rest.len()));
+        let (text, from_tag) = rest.split_at(rest.find('<').unwrap_or(rest.len()));
         length += text
             .split_ascii_whitespace()
             .map(|word| word.len() + 1)
             .sum::<usize>();
-        let Some(tag) = behind.get(1..) else {
+        let Some(tag) = from_tag.get(1..) else {
             return length.min(max);
         };
-        let unseen = ["script", "style", "noscript", "title"]
+        let hidden = ["script", "style", "noscript", "title"]
             .into_iter()
             .find(|name| starts_with_name(tag.as_bytes(), name));
-        let end = match unseen {
+        let end = match hidden {
             Some(name) => find_end(tag, name),
             None if tag.starts_with("!--") => tag.find("-->"),
             None => Some(0),
@@ -65,8 +65,8 @@ pub(crate) fn text_length(html: &str, max: usize) -> usize {
     max
 }
 
-/// Text without tags and character references, in lower case, with one blank between words.
-fn words(html: &str) -> String {
+/// Removes tags, decodes character references, converts to lower case, and leaves one space between words.
+fn plain_text(html: &str) -> String {
     let mut text = String::new();
     let mut is_tag = false;
     for character in html.chars() {
@@ -77,13 +77,13 @@ fn words(html: &str) -> String {
             _ => {}
         }
     }
-    let text = without_references(&text).to_lowercase();
+    let text = decode_references(&text).to_lowercase();
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")
 }
 
 /// Decodes character references in titles: numbers, and the names common in European languages.
-fn without_references(text: &str) -> String {
+fn decode_references(text: &str) -> String {
     const NAMES: [(&str, char); 36] = [
         ("amp", '&'),
         ("quot", '"'),
@@ -125,7 +125,7 @@ fn without_references(text: &str) -> String {
     let mut parts = text.split('&');
     let mut result = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let read = part.split_once(';').and_then(|(name, rest)| {
+        let decoded = part.split_once(';').and_then(|(name, rest)| {
             let character = match name.strip_prefix('#') {
                 Some(digits) => {
                     let code = match digits.strip_prefix(['x', 'X']) {
@@ -141,7 +141,7 @@ fn without_references(text: &str) -> String {
             };
             Some((character, rest))
         });
-        match read {
+        match decoded {
             Some((character, rest)) => {
                 result.push(character);
                 result.push_str(rest);
@@ -160,8 +160,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_are_read_as_they_are_shown() {
-        let title = |html: &str| element(html, "title");
+    fn titles_are_decoded_and_normalised() {
+        let title = |html: &str| element_text(html, "title");
         assert_eq!(
             title("<html><TITLE lang=fr>Page\n non trouv&eacute;e &#8211; <b>X</b></title>")
                 .as_deref(),
@@ -171,13 +171,13 @@ mod tests {
         assert_eq!(title("<title>never ends"), None);
         assert_eq!(title("<title"), None);
         assert_eq!(
-            element("<h1 class=a>Ups</h1>", "h1").as_deref(),
+            element_text("<h1 class=a>Ups</h1>", "h1").as_deref(),
             Some("ups")
         );
     }
 
     #[test]
-    fn text_is_what_is_shown() {
+    fn only_visible_text_counts() {
         let length = |html| text_length(html, 1_000);
         assert_eq!(
             length("<p>a  b</p><script>if (a < b) {}</script><!-- <p>c --> <style>d"),

@@ -1,19 +1,19 @@
-//! The signs of a page that a script makes: one pass over its tags, on the `html` extractor's tokenizer. It builds no tree. An
-//! element whose end tag is missing ends with the element around it.
+//! Reads the signs that scripts build a page, in one pass over its tags with the `html` extractor's tokenizer. It builds no tree.
+//! An element whose end tag is missing ends with the element around it.
 
 use crate::tokenizer::{Attribute, RawText, Token, Tokenizer};
 
-/// Most open elements. Deeper ones are not told apart.
+/// Most open elements that are tracked. Deeper elements count as part of the deepest tracked one.
 const DEPTH_MAX: usize = 256;
 
 /// Text of `noscript` elements that is read, in bytes.
 const NOSCRIPT_BYTES_MAX: usize = 4_000;
 
-/// Characters in a place that is filled later: such a place may say that something is loading.
+/// Most characters of text in an element that counts as empty: the text may say that something is loading.
 const PLACE_TEXT_MAX: usize = 40;
 
-/// Characters that a Chinese, Japanese or Korean one counts for: it says as much as half a word.
-const WIDE_CHARACTER: usize = 3;
+/// Number of characters that a Chinese, Japanese or Korean character counts as, because it corresponds to about half a word.
+const WIDE_CHARACTER_LENGTH: usize = 3;
 
 /// Identifiers of the elements that frameworks fill.
 const ROOTS: &[&str] = &[
@@ -42,7 +42,7 @@ const ROOTS: &[&str] = &[
     "wrapper-app",
 ];
 
-/// Addresses of scripts that measure, advertise, ask for consent or prove that a visitor is human: they do not make the page.
+/// Parts of the addresses of scripts that measure, advertise, ask for consent or show a captcha. They do not build the page.
 const TRACKERS: &[&str] = &[
     "adsbygoogle",
     "adthrive",
@@ -70,7 +70,7 @@ const TRACKERS: &[&str] = &[
     "usercentrics",
 ];
 
-/// Words of inline scripts that measure or advertise.
+/// Words in inline scripts that measure or advertise.
 const TRACKING_WORDS: &[&str] = &[
     "dataLayer",
     "_gaq",
@@ -84,7 +84,7 @@ const TRACKING_WORDS: &[&str] = &[
     "OptanonWrapper",
 ];
 
-/// Marks of programs that make all of a page in the browser, in addresses and texts of scripts and in attributes.
+/// Marks of programs that build the whole page in the browser, in addresses and texts of scripts and in attributes.
 const RUNTIMES: &[&str] = &[
     "$docsify",
     ".nocache.js",
@@ -105,7 +105,7 @@ const RUNTIMES: &[&str] = &[
     "spaMode",
 ];
 
-/// Words of inline scripts that ask a server for what they show.
+/// Words in inline scripts that request data from a server.
 const DATA_LOADERS: &[&str] = &[
     "$.ajax(",
     "$.get(",
@@ -115,7 +115,7 @@ const DATA_LOADERS: &[&str] = &[
     "fetch(",
 ];
 
-/// Attributes by which a page is a template that a script fills.
+/// Attributes of templates that a script fills.
 const TEMPLATE_ATTRIBUTES: &[&str] = &[
     "ng-app",
     "ng-bind",
@@ -128,7 +128,7 @@ const TEMPLATE_ATTRIBUTES: &[&str] = &[
     "data-bind",
 ];
 
-/// Generators whose pages are made in the browser.
+/// Generators whose pages are built in the browser.
 const GENERATORS: &[&str] = &["bubble", "discourse", "flutter", "storybook"];
 
 /// The signs of a page.
@@ -136,29 +136,29 @@ const GENERATORS: &[&str] = &["bubble", "discourse", "flutter", "storybook"];
 pub(crate) struct PageFacts {
     /// Characters of visible text.
     pub text: usize,
-    /// Those of them in links, menus, headers and footers.
-    pub text_around: usize,
+    /// Characters of visible text in links, menus, headers, footers, buttons and labels.
+    pub navigation_text: usize,
     /// Links with a target.
     pub links: usize,
     /// Images with an address, frames, objects and videos.
     pub media: usize,
-    /// An area on which scripts draw.
+    /// A `canvas` element, on which scripts draw.
     pub has_canvas: bool,
     /// A field in which visitors enter something.
     pub has_form: bool,
-    /// Scripts of the page: with an address, or of some length. Those of trackers do not count.
+    /// Scripts with an address, modules, and inline scripts of some length. Those of trackers do not count.
     pub scripts: usize,
     /// A script that is a module, or has the name of a bundle.
     pub has_bundle: bool,
-    /// A script that asks a server for data.
+    /// An inline script that requests data from a server.
     pub loads_data: bool,
-    /// A script that writes parts of the page.
-    pub writes: bool,
-    /// A program that makes all of a page.
+    /// An inline script that calls `document.write`.
+    pub writes_document: bool,
+    /// A program that builds the whole page.
     pub has_runtime: bool,
-    /// An element of a framework without content.
+    /// An element without content that a framework fills.
     pub has_empty_root: bool,
-    /// An element of the page's own kind without content.
+    /// A custom element without content.
     pub has_empty_component: bool,
     /// A main element without content.
     pub has_empty_main: bool,
@@ -169,30 +169,31 @@ pub(crate) struct PageFacts {
     /// Elements that stand for content that is still loading.
     pub placeholders: usize,
     /// A text that tells visitors without scripts that they need them.
-    pub warns_without_scripts: bool,
-    /// A generator that makes pages in the browser.
+    pub demands_scripts: bool,
+    /// A generator whose pages are built in the browser.
     pub has_generator: bool,
-    /// Frames, or something that sends visitors elsewhere.
-    pub leads_elsewhere: bool,
+    /// Frames, or a redirect by the page or a script.
+    pub has_frames_or_redirect: bool,
 }
 
-/// An element that has begun.
+/// An element that has not ended yet.
 struct Open<'p> {
     name: &'p str,
     place: Option<Place>,
-    /// Text and content before it.
+    /// Characters of text before the element.
     text_before: usize,
+    /// Links and media before the element.
     content_before: usize,
     within: Within,
 }
 
-/// The elements around a part of a page.
+/// The kinds of elements around a part of a page.
 #[derive(Clone, Copy, Default)]
 struct Within {
-    /// A link, menu, header or footer.
-    around: bool,
+    /// A link, menu, header, footer, button or label.
+    navigation: bool,
     /// An element that is not shown.
-    unseen: bool,
+    hidden: bool,
     noscript: bool,
     /// SVG or MathML.
     foreign: bool,
@@ -231,31 +232,31 @@ pub(crate) fn read(text: &str) -> PageFacts {
             Token::End { name } => reader.offset(name) - "</".len(),
             Token::Comment { offset, .. } => offset - "<!--".len(),
         };
-        reader.between(&text[at..begin]);
+        reader.add_text_between_tags(&text[at..begin]);
         match token {
             Token::Start { name, self_closing } => {
                 let is_foreign = reader.within().foreign;
                 let raw = raw_text(name).filter(|_| !is_foreign);
-                reader.start(name, &attributes, self_closing && is_foreign, raw.is_some());
+                reader.start_tag(name, &attributes, self_closing && is_foreign, raw.is_some());
                 if let Some(kind) = raw {
                     let (start, end) = tokens.raw_text(name, kind);
-                    reader.raw(name, &attributes, &text[start..end]);
+                    reader.raw_element(name, &attributes, &text[start..end]);
                 }
                 tokens.foreign = reader.within().foreign;
             }
             Token::End { name } => {
-                reader.end(name);
+                reader.end_tag(name);
                 tokens.foreign = reader.within().foreign;
             }
             Token::Comment { .. } => {}
         }
         at = tokens.position();
     }
-    reader.between(&text[at.min(text.len())..]);
+    reader.add_text_between_tags(&text[at.min(text.len())..]);
     for open in std::mem::take(&mut reader.open).iter().rev() {
         reader.close(open);
     }
-    reader.facts.warns_without_scripts |= demands_scripts(&reader.noscript);
+    reader.facts.demands_scripts |= asks_for_scripts(&reader.noscript);
     reader.facts
 }
 
@@ -268,23 +269,23 @@ impl<'p> Reader<'p> {
         self.open.last().map(|open| open.within).unwrap_or_default()
     }
 
-    /// Text between two tags. It may contain declarations, which are not tokens.
-    fn between(&mut self, text: &str) {
+    /// Adds the text between two tags. It may contain declarations, which are not tokens.
+    fn add_text_between_tags(&mut self, text: &str) {
         let mut rest = text;
         while let Some(begin) = rest.find("<!").or_else(|| rest.find("<?")) {
             let end = rest[begin..].find('>').map(|end| begin + end + 1);
-            self.shown(&rest[..begin]);
+            self.add_text(&rest[..begin]);
             rest = &rest[end.unwrap_or(rest.len())..];
         }
-        self.shown(rest);
+        self.add_text(rest);
     }
 
-    fn shown(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         if text.trim().is_empty() || text.trim() == "&nbsp;" {
             return;
         }
         let within = self.within();
-        if within.unseen {
+        if within.hidden {
             if within.noscript && self.noscript.len() < NOSCRIPT_BYTES_MAX {
                 self.noscript.push_str(text);
                 self.noscript.push(' ');
@@ -294,16 +295,16 @@ impl<'p> Reader<'p> {
         if let Some((_, value)) = text.split_once("{{") {
             self.facts.has_templates |= value.contains("}}");
         }
-        self.facts.warns_without_scripts |= demands_scripts(text);
+        self.facts.demands_scripts |= asks_for_scripts(text);
         self.facts.placeholders += usize::from(says_loading(text));
         let length = length_of(text);
         self.facts.text += length;
-        if within.around {
-            self.facts.text_around += length;
+        if within.navigation {
+            self.facts.navigation_text += length;
         }
     }
 
-    fn start(
+    fn start_tag(
         &mut self,
         name: &'p str,
         attributes: &[Attribute<'p>],
@@ -317,7 +318,7 @@ impl<'p> Reader<'p> {
         };
         let is = |names: &[&str]| names.iter().any(|it| name.eq_ignore_ascii_case(it));
         let within = self.within();
-        let is_seen = !within.unseen;
+        let is_seen = !within.hidden;
         let has_source = ["src", "srcset", "data-src", "data-lazy-src", "data-srcset"]
             .iter()
             .filter_map(|it| value(it))
@@ -330,7 +331,7 @@ impl<'p> Reader<'p> {
             self.facts.media += 1;
         }
         self.facts.has_canvas |= is(&["canvas"]) && is_seen;
-        self.facts.leads_elsewhere |= is(&["frameset", "frame"]);
+        self.facts.has_frames_or_redirect |= is(&["frameset", "frame"]);
         let is_input = is(&["textarea"]) || (is(&["input"]) && value("type") != Some("hidden"));
         self.facts.has_form |= is_input && is_seen;
         if is(&["meta"]) {
@@ -350,8 +351,9 @@ impl<'p> Reader<'p> {
             "splash",
             "loader",
         ];
-        let stands_for = words.iter().any(|it| class.contains(it)) || class.starts_with("loading");
-        self.facts.placeholders += usize::from(stands_for && is_seen);
+        let is_placeholder =
+            words.iter().any(|it| class.contains(it)) || class.starts_with("loading");
+        self.facts.placeholders += usize::from(is_placeholder && is_seen);
         if is_void(name) || is_closed {
             return;
         }
@@ -383,8 +385,9 @@ impl<'p> Reader<'p> {
             text_before: self.facts.text,
             content_before: self.facts.links + self.facts.media,
             within: Within {
-                around: within.around || is(&["a", "nav", "header", "footer", "button", "label"]),
-                unseen: within.unseen
+                navigation: within.navigation
+                    || is(&["a", "nav", "header", "footer", "button", "label"]),
+                hidden: within.hidden
                     || is_raw
                     || is(&["noscript", "template", "head", "select"])
                     || value("hidden").is_some(),
@@ -398,9 +401,9 @@ impl<'p> Reader<'p> {
         let content = content.unwrap_or_default().to_ascii_lowercase();
         let is_refresh = http_equiv.is_some_and(|it| it.eq_ignore_ascii_case("refresh"));
         match is_refresh && content.contains("url") {
-            // A page that sends only those without scripts away needs them.
-            true if self.within().noscript => self.facts.warns_without_scripts = true,
-            true => self.facts.leads_elsewhere = true,
+            // A page that redirects only visitors without scripts needs scripts.
+            true if self.within().noscript => self.facts.demands_scripts = true,
+            true => self.facts.has_frames_or_redirect = true,
             false => {}
         }
         let name = name.unwrap_or_default().to_ascii_lowercase();
@@ -411,7 +414,7 @@ impl<'p> Reader<'p> {
         self.facts.has_runtime |= name.ends_with("/config/environment");
     }
 
-    fn end(&mut self, name: &str) {
+    fn end_tag(&mut self, name: &str) {
         let mut open = self.open.iter();
         let Some(depth) = open.rposition(|it| it.name.eq_ignore_ascii_case(name)) else {
             return;
@@ -421,7 +424,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Notes a place that has no content at its end.
+    /// Records an element that has no content at its end.
     fn close(&mut self, open: &Open<'_>) {
         let facts = &mut self.facts;
         let text = facts.text - open.text_before;
@@ -438,8 +441,8 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// The text of an element that holds no tags.
-    fn raw(&mut self, element: &str, attributes: &[Attribute<'_>], text: &str) {
+    /// Reads the text of an element that cannot contain tags.
+    fn raw_element(&mut self, element: &str, attributes: &[Attribute<'_>], text: &str) {
         if !element.eq_ignore_ascii_case("script") {
             return;
         }
@@ -473,19 +476,19 @@ impl<'p> Reader<'p> {
         if TRACKING_WORDS.iter().any(|it| text.contains(it)) {
             return;
         }
-        // Shorter ones set a class or a variable.
+        // Shorter scripts only set a class or a variable.
         const SCRIPT_BYTES_MIN: usize = 80;
         facts.scripts += usize::from(text.len() >= SCRIPT_BYTES_MIN || is_module);
         facts.has_bundle |= is_module || text.contains("import(");
         facts.has_runtime |= RUNTIMES.iter().any(|it| text.contains(it));
-        facts.writes |= text.contains("document.write(");
+        facts.writes_document |= text.contains("document.write(");
         facts.loads_data |= DATA_LOADERS.iter().any(|it| text.contains(it));
-        facts.leads_elsewhere |=
+        facts.has_frames_or_redirect |=
             text.contains("location.replace(") || text.contains("location.href=");
     }
 }
 
-/// Returns true if a text says that another one will replace it.
+/// Returns true if a text says that the page is loading.
 fn says_loading(text: &str) -> bool {
     const WORDS: &[&str] = &[
         "loading",
@@ -511,7 +514,7 @@ fn says_loading(text: &str) -> bool {
 }
 
 /// Returns true if a text tells visitors to use scripts.
-fn demands_scripts(text: &str) -> bool {
+fn asks_for_scripts(text: &str) -> bool {
     const DEMANDS: &[&str] = &[
         "activ",
         "aktiv",
@@ -558,12 +561,12 @@ fn is_bundle(source: &str) -> bool {
     })
 }
 
-/// Characters of a text. A run of blanks counts as one.
+/// Returns the number of characters of a text. A run of whitespace counts as one.
 fn length_of(text: &str) -> usize {
     let words = text.split_whitespace();
     let length = |word: &str| -> usize {
         let wide = word.chars().filter(|it| is_wide(*it)).count();
-        word.chars().count() - wide + wide * WIDE_CHARACTER
+        word.chars().count() - wide + wide * WIDE_CHARACTER_LENGTH
     };
     words.map(|word| length(word) + 1).sum()
 }

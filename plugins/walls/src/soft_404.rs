@@ -1,6 +1,6 @@
 //! `soft-404`: error pages for missing documents with a success status.
 //!
-//! A page is recognised by its title, or by its first heading if it has little text. Sites join titles from parts
+//! A page is recognised by its title, or by its first heading if it has little text. Sites build titles from parts
 //! (`Page not found | Example`). One part must equal one of the phrases: `How to fix "page not found"` is an article. The
 //! filter makes no requests.
 
@@ -30,11 +30,11 @@ pub struct Settings {
     /// it.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub phrases: Vec<String>,
-    /// Most bytes of text on a page that is recognised only by its heading, or by a title `404`.
+    /// Most bytes of text on a page that is recognised only by its heading, or by a short phrase such as `404`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub text_max: u32,
-    /// Whether to count redirects from deep in a site to its front page too. They often stand for a removed page, and sometimes
-    /// for a site that moved.
+    /// `true` if redirects from deep in a site to its front page count too. They often mean that the page was removed, and
+    /// sometimes that the site moved.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub redirects_home: bool,
 }
@@ -201,7 +201,7 @@ const PHRASES: &[&str] = &[
     "ไม่พบหน้า",
 ];
 
-/// Phrases that count only on a page with little text: a number, or words with other uses.
+/// Phrases that count only on a page with little text, because they have other meanings.
 const PHRASES_OF_SHORT_PAGES: &[&str] = &[
     "404",
     "not found",
@@ -230,7 +230,7 @@ impl Plugin for Soft404 {
         let mut faults = Vec::new();
         let mut phrases: HashSet<String> = PHRASES.iter().map(|one| (*one).to_owned()).collect();
         for (at, phrase) in settings.phrases.iter().enumerate() {
-            let phrase = bare(&phrase.to_lowercase()).to_owned();
+            let phrase = trim_punctuation(&phrase.to_lowercase()).to_owned();
             if phrase.is_empty() {
                 faults.push(SettingsFault::new(
                     format!("/phrases/{at}"),
@@ -260,9 +260,11 @@ impl Filter for Soft404 {
     fn judge_document(&self, stage: &Stage, document: &Document, _: &Visit) -> Ruling {
         let reason = match document.status() {
             200 | 203 if document.media_type() != "application/octet-stream" => {
-                self.says_so(document)
+                self.reason_of_page(document)
             }
-            301 | 302 | 303 | 307 | 308 if self.settings.redirects_home => leads_home(document),
+            301 | 302 | 303 | 307 | 308 if self.settings.redirects_home => {
+                reason_of_redirect(document)
+            }
             _ => None,
         };
         let Some(reason) = reason else {
@@ -278,33 +280,34 @@ impl Filter for Soft404 {
 }
 
 impl Soft404 {
-    /// The reason why the page counts as missing.
-    fn says_so(&self, document: &Document) -> Option<String> {
+    /// Returns the reason why the page counts as missing.
+    fn reason_of_page(&self, document: &Document) -> Option<String> {
         // The front page exists, whatever its text is.
-        if document.length() > PAGE_BYTES_MAX || is_home(path_of(&document.uri())) {
+        if document.length() > PAGE_BYTES_MAX || is_front_page(path_of(&document.uri())) {
             return None;
         }
         let start = start_of(document);
-        let title = page::element(&start, "title").unwrap_or_default();
+        let title = page::element_text(&start, "title").unwrap_or_default();
         let mut is_short = None;
         let mut is_short = || {
             let max = self.settings.text_max as usize;
             *is_short.get_or_insert_with(|| page::text_length(&document.text(), max + 1) <= max)
         };
-        let is_of_short = |part: &str| PHRASES_OF_SHORT_PAGES.contains(&part);
-        for part in parts(&title) {
-            if self.phrases.contains(part) || is_of_short(part) && is_short() {
+        let is_short_page_phrase = |part: &str| PHRASES_OF_SHORT_PAGES.contains(&part);
+        for part in title_parts(&title) {
+            if self.phrases.contains(part) || is_short_page_phrase(part) && is_short() {
                 return Some(format!("the title says `{part}`"));
             }
         }
-        let heading = page::element(&start, "h1").unwrap_or_default();
-        let said =
-            parts(&heading).find(|part| self.phrases.contains(*part) || is_of_short(part))?;
-        is_short().then(|| format!("the heading says `{said}`"))
+        let heading = page::element_text(&start, "h1").unwrap_or_default();
+        let phrase = title_parts(&heading)
+            .find(|part| self.phrases.contains(*part) || is_short_page_phrase(part))?;
+        is_short().then(|| format!("the heading says `{phrase}`"))
     }
 }
 
-/// The part of a page that is searched. Most pages are UTF-8, and the host need not decode the rest of those.
+/// Returns the part of a page that is searched. Only this part of a UTF-8 page is read; other charsets are decoded whole by the
+/// host.
 fn start_of(document: &Document) -> String {
     let is_utf8 = document.charset().is_none_or(|charset| charset == "utf-8");
     if is_utf8 {
@@ -317,28 +320,28 @@ fn start_of(document: &Document) -> String {
     text
 }
 
-/// A title, and each of its parts, without surrounding punctuation.
-fn parts(title: &str) -> impl Iterator<Item = &str> {
+/// Returns a title or heading, and each of its parts, without surrounding punctuation.
+fn title_parts(title: &str) -> impl Iterator<Item = &str> {
     let whole = std::iter::once(title);
     let parts = title.split(['|', '–', '—', '·', '•', '»', '«', '›', '‹', ':', '｜']);
-    // A hyphen separates parts only between blanks.
+    // A hyphen separates parts only between spaces.
     let parts = parts.flat_map(|part| part.split(" - "));
     // `Oops! Page not found`
     let sentences = title.split(['!', '.', '?', '¡', '¿']);
     whole
         .chain(parts)
         .chain(sentences)
-        .map(bare)
+        .map(trim_punctuation)
         .filter(|part| !part.is_empty())
 }
 
-/// A phrase without surrounding punctuation and number: `404 – page not found!` becomes `page not found`.
-fn bare(text: &str) -> &str {
+/// Removes surrounding punctuation: `« page not found! »` becomes `page not found`.
+fn trim_punctuation(text: &str) -> &str {
     text.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// The reason if a redirect leads from deep in a site to its front page.
-fn leads_home(document: &Document) -> Option<String> {
+/// Returns the reason if a redirect leads from deep in a site to its front page.
+fn reason_of_redirect(document: &Document) -> Option<String> {
     let uri = document.uri();
     let target = document.header("location").into_iter().next()?;
     let target = target.trim();
@@ -347,7 +350,7 @@ fn leads_home(document: &Document) -> Option<String> {
     if from.trim_matches('/').split('/').count() < 2 || from.contains('?') {
         return None;
     }
-    let stays = match target.split_once("://") {
+    let is_same_host = match target.split_once("://") {
         Some((_, rest)) => {
             host_of(rest) == uri.split_once("://").map_or("", |(_, rest)| host_of(rest))
         }
@@ -358,7 +361,7 @@ fn leads_home(document: &Document) -> Option<String> {
     } else {
         target
     };
-    (stays && is_home(path)).then(|| "redirects to the front page".to_owned())
+    (is_same_host && is_front_page(path)).then(|| "redirects to the front page".to_owned())
 }
 
 fn host_of(rest: &str) -> &str {
@@ -366,13 +369,13 @@ fn host_of(rest: &str) -> &str {
     host.strip_prefix("www.").unwrap_or(host)
 }
 
-/// Path and query of an absolute URI.
+/// Returns path and query of an absolute URI.
 fn path_of(uri: &str) -> &str {
     let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
     rest.find(['/', '?', '#']).map_or("", |at| &rest[at..])
 }
 
-fn is_home(path: &str) -> bool {
+fn is_front_page(path: &str) -> bool {
     matches!(path, "" | "/" | "/index.html" | "/index.htm" | "/index.php")
 }
 
@@ -406,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_say_so_in_many_languages() {
+    fn titles_of_error_pages_are_recognised_in_many_languages() {
         for title in [
             "Page Not Found",
             "404 - Page not found | Example",
@@ -424,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn articles_about_it_do_not() {
+    fn titles_of_articles_are_not_recognised() {
         for title in [
             "How to fix \"page not found\" errors",
             "HTTP 404 explained",
@@ -439,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_count_where_there_is_little_else() {
+    fn headings_count_only_on_short_pages() {
         check(
             "<title>Example</title><h1>Page not found</h1><p>Try the search.",
             true,
@@ -450,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn other_statuses_and_front_pages_are_let_be() {
+    fn other_statuses_and_front_pages_are_ignored() {
         let html = "<title>Page not found</title>";
         for (uri, status) in [
             ("http://e.org/a", 404),
@@ -467,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_home_count_where_a_profile_says_so() {
+    fn redirects_to_the_front_page_count_if_the_settings_say_so() {
         let redirect = |from: &str, to: &str| {
             let page = document(from).status(302).header("Location", to).text("");
             let settings = Settings {
@@ -487,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_say_what_then_and_what_else() {
+    fn settings_add_phrases_and_choose_the_effect() {
         let page = |html: &str| {
             document("http://e.org/a")
                 .media_type("text/html")

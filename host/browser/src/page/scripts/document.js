@@ -6,29 +6,29 @@
   const [firstChild, nextSibling, nodeType] = ["firstChild", "nextSibling", "nodeType"].map((it) => getter(Node, it));
   const [localName, attributes] = ["localName", "attributes"].map((it) => getter(Element, it));
   const data = getter(CharacterData, "data");
-  // Nothing of these is shown.
-  const unseen = /^(script|style|noscript|template)$/;
-  const hints = /\b(stylesheet|preload|modulepreload|prefetch|prerender|preconnect|dns-prefetch)\b/i;
-  const empty = /^(area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;
-  // Other ones at each visit, or set by scripts while they move things.
-  const unstable = /^(nonce|integrity|style|on.*)$/;
+  // Elements whose content is not shown.
+  const hiddenElements = /^(script|style|noscript|template)$/;
+  const resourceHints = /\b(stylesheet|preload|modulepreload|prefetch|prerender|preconnect|dns-prefetch)\b/i;
+  const voidElements = /^(area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/;
+  // Attributes that differ at each visit, or that scripts change during animations.
+  const unstableAttributes = /^(nonce|integrity|style|on.*)$/;
   const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   const parts = ["<!DOCTYPE html>"];
-  let left = charactersMax;
+  let charactersLeft = charactersMax;
   let isText = false;
   const write = (part) => {
     parts.push(part);
-    left -= part.length;
+    charactersLeft -= part.length;
     isText = false;
   };
-  // Nodes, and tags to be written behind what is in their elements.
+  // Nodes to write, and end tags to write after the content of their elements.
   const stack = [document];
-  const add = (parent) => {
+  const pushChildren = (parent) => {
     const children = [];
     for (let child = firstChild(parent); child; child = nextSibling(child)) children.push(child);
     for (const child of children.reverse()) stack.push(child);
   };
-  while (stack.length > 0 && left >= 0) {
+  while (stack.length > 0 && charactersLeft >= 0) {
     const node = stack.pop();
     if (typeof node === "string") {
       write(node);
@@ -37,22 +37,22 @@
     switch (nodeType(node)) {
       case Node.ELEMENT_NODE: {
         const name = localName(node);
-        if (unseen.test(name) || (name === "link" && hints.test(attribute(node, "rel") ?? ""))) break;
-        const written = [...attributes(node)]
-          .filter((it) => !unstable.test(it.name))
+        if (hiddenElements.test(name) || (name === "link" && resourceHints.test(attribute(node, "rel") ?? ""))) break;
+        const attributeTexts = [...attributes(node)]
+          .filter((it) => !unstableAttributes.test(it.name))
           .map((it) => ` ${it.name}="${escape(it.value).replaceAll('"', "&quot;")}"`);
-        write(`<${name}${written.sort().join("")}>`);
-        if (empty.test(name)) break;
+        write(`<${name}${attributeTexts.sort().join("")}>`);
+        if (voidElements.test(name)) break;
         stack.push(`</${name}>`);
-        add(node);
+        pushChildren(node);
         const shadow = shadowRoot.call(node);
         if (shadow) stack.push("</template>", shadow, '<template shadowrootmode="open">');
         break;
       }
       case Node.TEXT_NODE: {
         const text = escape(data(node).replace(/\s+/g, " "));
-        const isBehindBlank = isText && parts.at(-1).endsWith(" ");
-        const shown = isBehindBlank ? text.trimStart() : text;
+        const followsSpace = isText && parts.at(-1).endsWith(" ");
+        const shown = followsSpace ? text.trimStart() : text;
         if (shown) write(shown);
         isText = true;
         break;
@@ -62,8 +62,8 @@
         break;
       case Node.DOCUMENT_NODE:
       case Node.DOCUMENT_FRAGMENT_NODE:
-        add(node);
+        pushChildren(node);
     }
   }
-  return left < 0 ? null : wellFormed(parts.join(""));
+  return charactersLeft < 0 ? null : wellFormed(parts.join(""));
 }

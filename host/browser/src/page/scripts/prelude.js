@@ -13,12 +13,12 @@ const roots = () => {
   return found;
 };
 const innerText = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "innerText").get;
-// Text that is shown, of the document and its open shadow roots.
-const texts = (all) =>
-  all.flatMap((root) => {
+// The visible text of the document and its open shadow roots.
+const visibleText = (allRoots) =>
+  allRoots.flatMap((root) => {
     const parts = root instanceof Document ? [...select(root, "body")].slice(0, 1) : [...root.children];
     return parts.filter((part) => part instanceof HTMLElement && !/^(STYLE|SCRIPT|TEMPLATE)$/.test(part.tagName))
       .map((part) => innerText.call(part));
   }).filter((text) => text.trim() !== "").join("\n");
-// Half a surrogate pair is no text that another program could read.
+// Replaces lone surrogates, which are invalid in UTF-8.
 const wellFormed = (text) => String(text).toWellFormed();

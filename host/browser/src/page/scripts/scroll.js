@@ -1,18 +1,18 @@
-(how, target) => {
+(mode, target) => {
   const root = document.scrollingElement ?? document.documentElement;
-  if (how === "element") {
+  if (mode === "element") {
     let found;
     try {
       found = roots().flatMap((root) => [...select(root, target)])[0];
-    } catch (problem) {
-      return { invalid: wellFormed(problem.message) };
+    } catch (error) {
+      return { invalid: wellFormed(error.message) };
     }
     if (!found) return "missing";
     Element.prototype.scrollIntoView.call(found, { block: "center", behavior: "instant" });
   } else {
-    const top = how === "bottom" ? root.scrollHeight : how === "by" ? root.scrollTop + target : target;
+    const top = mode === "bottom" ? root.scrollHeight : mode === "by" ? root.scrollTop + target : target;
     window.scrollTo({ top, behavior: "instant" });
   }
-  // Observers of the page run with the next frame.
-  return new Promise((go) => requestAnimationFrame(() => setTimeout(() => go("done"))));
+  // The page's observers run in the next frame.
+  return new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => resolve("done"))));
 }

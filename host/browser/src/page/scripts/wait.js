@@ -1,13 +1,13 @@
 async (selector, milliseconds) => {
-  const end = performance.now() + milliseconds;
+  const deadline = performance.now() + milliseconds;
   for (;;) {
     try {
       if (roots().some((root) => select(root, selector).length > 0)) return "found";
-    } catch (problem) {
-      return { invalid: wellFormed(problem.message) };
+    } catch (error) {
+      return { invalid: wellFormed(error.message) };
     }
-    if (performance.now() >= end) return "missing";
-    // Each look passes all elements, which are many on large pages.
-    await new Promise((go) => setTimeout(go, 100));
+    if (performance.now() >= deadline) return "missing";
+    // Each check visits all elements, and large pages have many.
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
