@@ -2,7 +2,7 @@
 //!
 //! Each step scrolls window by window, because some images are only loaded when they become visible. Then it waits for the
 //! network. Some pages request more content only after a moment, so the behaviour checks the end of the page several times.
-//! Finally it scrolls back to the top, because screenshots show the visible part of the page.
+//! Finally it scrolls back to the top, because pictures of the page show the window.
 
 use opilio_plugin::prelude::*;
 

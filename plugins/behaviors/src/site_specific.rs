@@ -63,7 +63,7 @@ pub struct SiteAction {
     pub wait: Period,
     /// Runs JavaScript: the body of an async function.
     pub evaluate: String,
-    /// Takes a screenshot of the visible part. It replaces the screenshot after the last step.
+    /// Takes a picture of the window. It replaces the picture after the last step.
     pub screenshot: bool,
 }
 
