@@ -240,7 +240,7 @@ impl WaitEvaluator for Budgeted {
 }
 
 impl Budgeted {
-    /// The price of a visit, from the crawl's budget and the host's politeness.
+    /// Price of a visit: the crawl's price plus the host's, or else the setting `price`. It grows with the document's size.
     fn price(&self, visit: &Visit) -> f64 {
         let price = match visit.measure("budget-price") {
             Some(price) => price + visit.measure("host-budget-price").unwrap_or(0.0),
@@ -254,6 +254,7 @@ impl Budgeted {
         (price * (1.0 + size)).clamp(1e-12, 1e12)
     }
 
+    /// Value of the document, from its precedence and its number of links.
     fn worth(&self, visit: &Visit) -> f64 {
         let settings = &self.settings;
         let precedence = visit.measure("precedence").unwrap_or(1.0).clamp(0.0, 255.0);

@@ -40,7 +40,7 @@ pub struct Settings {
     /// Precedence of all other links; 0 leaves them to the next plugin of the stack and to the profile.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: u8,
-    /// Least number of keyword occurrences on a page about the subject.
+    /// Smallest number of keyword occurrences on a page about the subject.
     #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
     pub enough: u32,
     /// Whether keywords must be whole words. Languages that do not separate words need `false`.
@@ -162,7 +162,7 @@ impl KeywordPrecedence {
 }
 
 /// Joins words in lower case, with a blank before and after each.
-fn read<'w>(words: impl Iterator<Item = &'w str>) -> String {
+fn normalise<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let mut text = String::from(" ");
     for word in words {
         text.extend(word.chars().flat_map(char::to_lowercase));

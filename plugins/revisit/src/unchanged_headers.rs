@@ -37,8 +37,8 @@ pub struct Settings {
     /// trusted at once.
     #[schemars(range(max = 1_000_000), extend("x-opilio-overridable" = true))]
     pub trust_after: u32,
-    /// Share of a trusted site's predictions that are checked, between 0 and 1. Young trust is checked more: `trust-after`
-    /// divided by the number of right predictions.
+    /// Share of a trusted site's predictions that are checked, between 0 and 1. At first the share is larger: `trust-after`
+    /// divided by the number of right predictions in a row.
     #[schemars(range(min = 0, max = 1), extend("x-opilio-overridable" = true))]
     pub samples: f64,
 }
@@ -91,7 +91,7 @@ enum Prediction {
 /// Record of a site's predictions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Trust {
-    /// Right predictions since the last wrong one.
+    /// Number of right predictions since the last wrong one.
     level: u32,
     right: u32,
     wrong: u32,

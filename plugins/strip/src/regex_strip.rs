@@ -47,7 +47,7 @@ pub struct Settings {
 pub struct SitePatterns {
     /// Domains, with their subdomains.
     pub domains: Vec<String>,
-    /// SURT prefixes, such as `http://(is,mbl,www,)/frettir/`; https reads http.
+    /// SURT prefixes, such as `http://(is,mbl,www,)/frettir/`. https counts as http.
     pub surts: Vec<String>,
     /// Patterns, as for all sites.
     #[schemars(length(max = 256))]
