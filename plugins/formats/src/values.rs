@@ -1,4 +1,4 @@
-//! Reads JSON value by value without building a tree. So its memory is bounded by the size of the text, whatever the structure.
+//! Reads JSON value by value without building a tree. Memory is bounded by the size of the text, whatever its structure.
 //!
 //! Values before a syntax error are reported, so a truncated document gives the values of its first part. serde_json stops at 128
 //! nested levels.

@@ -49,8 +49,8 @@ fn time(content: &[u8]) -> Duration {
     start.elapsed()
 }
 
-/// Fails if the time grows more than 64-fold for sixteen times the size. Linear time grows 16-fold, quadratic time 256-fold. The
-/// margin is for a busy machine.
+/// Fails if the time grows more than 64-fold plus 200 ms for sixteen times the size. Linear time grows 16-fold, quadratic time
+/// 256-fold. The margin is for a busy machine.
 #[track_caller]
 fn check_linear(name: &str, start: &str, repeated: &str, end: &str) {
     let of = |bytes: usize| format!("{start}{}{end}", repeated.repeat(bytes / repeated.len()));
