@@ -70,12 +70,12 @@ fn letter(hop: &Hop) -> char {
 }
 
 #[test]
-fn golden_cases_hold() {
+fn golden_cases_pass() {
     opilio_plugin::testing::check_cases(&opilio_formats::plugins(), "cases");
 }
 
 #[test]
-fn every_case_of_the_predecessor_holds() {
+fn every_heritrix_case_passes() {
     let cases: Vec<Case> =
         serde_json::from_str(include_str!("../cases/predecessor/cases.json")).unwrap();
     assert!(cases.len() >= 13);
