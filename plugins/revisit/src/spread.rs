@@ -345,7 +345,7 @@ mod tests {
         assert!((0.4..0.6).contains(&judged.calm.mean()));
     }
 
-    /// On a site with many random boxes, three differences are no surprise.
+    /// On a site with many random boxes, three differences are not a surprise.
     #[test]
     fn how_many_documents_of_a_site_are_restless_is_learned() {
         let mut spread = Spread::of(&visit(VisitFacts::default()));
