@@ -241,7 +241,7 @@ export interface Definition<S, State> {
   /** Values that it keeps with URIs and sites. */
   keeps?: Keep[];
   attributes?: NamedValue[];
-  /** Called once, before all other functions. Throws `SettingsFault`. Changes that calls make to its result are lost. */
+  /** Called before all other functions, perhaps more than once. Throws `SettingsFault`. Changes by calls to its result are lost. */
   configure?(settings: Values<S>): State;
 
   /** Extractor: returns links, or links with further results. */
