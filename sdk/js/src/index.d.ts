@@ -241,7 +241,7 @@ export interface Definition<S, State> {
   /** Values that it keeps with URIs and sites. */
   keeps?: Keep[];
   attributes?: NamedValue[];
-  /** Called before all other functions, perhaps more than once. Throws `SettingsFault`. Changes by calls to its result are lost. */
+  /** Called before all other functions, perhaps more than once. Throws `SettingsFault`. Calls do not change its result. */
   configure?(settings: Values<S>): State;
 
   /** Extractor: returns links, or links with further results. */

@@ -90,7 +90,7 @@ class Visit(_Keeping):
 
     now: datetime = _fact("now", datetime, "The time of this visit. Plugins have no other clock.")
     status: int = _fact("status", int, "Fetch status of this visit; 0 before the fetch.")
-    media_type: str = _fact("media_type", str, "Media type of this visit's response; at a reconsideration, that of the last visit.")
+    media_type: str = _fact("media_type", str, "Media type of this visit's response; at a reconsideration, of the last visit.")
     state: str = _fact("state", ContentState, "State of the content: new, changed, unchanged or unknown.")
     size: int | None = _fact("size", int | None, "Size of the content.")
     last_wait: timedelta | None = _fact("last_wait", timedelta | None, "The wait before this visit.")
