@@ -350,7 +350,7 @@ typedef struct {
   const opilio_keep *keeps;
   size_t keeps_length;
 
-  // Called once. Returns the value that every later call gets as `plugin`. May be NULL.
+  // Called before all other functions, perhaps more than once. Returns the value that every call gets as `plugin`. May be NULL.
   void *(*configure)(const opilio_json *settings, opilio_faults *faults);
 
   void (*extract)(const void *plugin, opilio_document document, opilio_extraction *out);
