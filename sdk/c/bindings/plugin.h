@@ -20,7 +20,8 @@ typedef uint64_t opilio_plugin_types_instant_t;
 // Milliseconds.
 typedef uint64_t opilio_plugin_types_duration_t;
 
-// A value with a name. Names are lower-case words joined by hyphens. A name can occur several times, with all its values.
+// A value with a name. Names are lower-case words joined by hyphens. A name can occur several times in a list, once for
+// each of its values.
 typedef struct opilio_plugin_types_named_value_t {
   plugin_string_t   name;
   plugin_string_t   value;
@@ -33,7 +34,7 @@ typedef struct opilio_plugin_types_header_t {
   plugin_string_t   value;
 } opilio_plugin_types_header_t;
 
-// Bytes from `offset` to `offset + length`, without the latter.
+// Bytes from `offset` to `offset + length`, without the latter. A span that reaches past the end is a plugin error.
 typedef struct opilio_plugin_types_span_t {
   uint64_t   offset;
   uint64_t   length;
@@ -55,7 +56,8 @@ typedef struct opilio_plugin_types_hop_t {
 #define OPILIO_PLUGIN_TYPES_HOP_SPECULATIVE 2
 // R: a redirect of the server.
 #define OPILIO_PLUGIN_TYPES_HOP_REDIRECT 3
-// P: a prerequisite of another URI: DNS, robots.txt or a login.
+// P: a prerequisite of another URI: DNS, robots.txt or a login. Only the host creates these. From a plugin, it
+// counts as speculative.
 #define OPILIO_PLUGIN_TYPES_HOP_PREREQUISITE 4
 // I: deduced by convention and not in the document, such as `/favicon.ico`.
 #define OPILIO_PLUGIN_TYPES_HOP_INFERRED 5
@@ -150,7 +152,8 @@ typedef struct opilio_plugin_types_fragment_content_t {
 
 // A span of the document's bytes, as `document.read` counts them.
 #define OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_BYTES_AT 0
-// A span of the UTF-8 bytes of the document's text, as `document.text` returns it.
+// A span of the UTF-8 bytes of the document's text, as `document.text` returns it. A span that cuts a character is a
+// plugin error.
 #define OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_TEXT_AT 1
 // The text itself, if it had to be decoded or joined.
 #define OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_TEXT 2
@@ -158,9 +161,10 @@ typedef struct opilio_plugin_types_fragment_content_t {
 #define OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_BYTES 3
 
 // A part of a document with a media type of its own: an inline script, a style attribute, JSON-LD. The host calls the
-// extractors of that type for it.
+// extractors of that type for it. It follows fragments within fragments, four levels deep, and drops and counts deeper
+// ones.
 typedef struct opilio_plugin_types_fragment_t {
-  // Lower-case, without parameters, such as `text/css`.
+  // Lower-case, without parameters, such as `text/css`. Any other form is a plugin error.
   plugin_string_t   media_type;
   opilio_plugin_types_fragment_content_t   content;
   // Its position, such as `script` or `@style`.
@@ -184,9 +188,9 @@ typedef struct opilio_plugin_types_candidate_t {
   plugin_option_string_t   via_surt;
   // Its position on the page, such as `a/@href`; empty for a seed.
   plugin_string_t   context;
-  // True for a seed, and for a redirect from a seed if the profile counts it as a seed.
+  // True for a seed, and for a URI to which a seed redirects.
   bool   seed;
-  // The seed from which it was found, if the profile keeps sources.
+  // The seed from which it was found, if known.
   plugin_option_string_t   source;
   // The server's IP address, if known at this stage.
   plugin_option_string_t   address;
@@ -239,7 +243,8 @@ typedef struct opilio_plugin_types_signal_t {
 
 // Sums about the documents that share a property with this one.
 typedef struct opilio_plugin_types_neighbourhood_t {
-  // The property: `host`, `path-prefix`, `media-type`, or a name of a later contract version.
+  // The property: `host`, `path-prefix`, `media-type`, `depth` (number of links from the seed), `last-modified`
+  // (whether the response had that header), or a name of a later contract version.
   plugin_string_t   shares;
   uint64_t   documents;
   uint64_t   visits;
@@ -316,7 +321,7 @@ typedef struct opilio_plugin_documents_action_result_t {
 
 // The action was carried out.
 #define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_DONE 0
-// So many elements were clicked.
+// This number of elements was clicked.
 #define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_CLICKED 1
 // The result of a script as JSON, up to 1 MiB. It comes from the page, so it can be anything.
 #define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_VALUE 2
@@ -411,11 +416,13 @@ typedef struct opilio_plugin_tables_kind_t {
   } val;
 } opilio_plugin_tables_kind_t;
 
-// SURT prefixes. A key is a SURT form. It finds the row of its longest prefix.
+// SURT prefixes. A key is a SURT form. `find` returns the row with the longest prefix of the key. If a prefix occurs
+// twice, the last row counts.
 #define OPILIO_PLUGIN_TABLES_KIND_SURT_PREFIXES 0
-// Regular expressions (RE2 syntax). A key is any text. It finds the first row whose expression matches somewhere.
+// Regular expressions (RE2 syntax). A key is any text. `find` returns the first row whose expression matches
+// somewhere in the key.
 #define OPILIO_PLUGIN_TABLES_KIND_REGEXES 1
-// Keys with values. A key finds the row with the same key.
+// Keys with values. `find` returns the row with the same key. If a key occurs twice, the last row counts.
 #define OPILIO_PLUGIN_TABLES_KIND_KEY_VALUES 2
 // A kind of a later contract version.
 #define OPILIO_PLUGIN_TABLES_KIND_OTHER 3
@@ -456,9 +463,11 @@ typedef struct {
 
 // The results for one document.
 typedef struct exports_opilio_plugin_extractor_extraction_t {
-  // Links in document order. The host uses 6,000 by default; it drops and counts the rest.
+  // Links in document order. By default, the host takes 24,000 from one answer, and 6,000 different ones from all
+  // answers about a document and its fragments. It drops and counts the rest.
   exports_opilio_plugin_extractor_list_link_t   links;
-  // Parts with a media type of their own. The host uses 6,000 by default; it drops and counts the rest.
+  // Parts with a media type of their own. The host takes 6,000 from one answer by default; it drops and counts the
+  // rest.
   exports_opilio_plugin_extractor_list_fragment_t   fragments;
   // The base that the document declares, for this and later extractors: a URI reference.
   plugin_option_string_t   base;
@@ -498,7 +507,7 @@ typedef struct exports_opilio_plugin_setup_kind_t {
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_PRECEDENCE 5
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_OBSERVER 6
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_PAGE_BEHAVIOR 7
-// A kind of a later contract version. The host does not load such a plugin.
+// A kind of a later contract version. The host does not load a component with such a plugin.
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_OTHER 8
 
 // The documents that a plugin is called for. The host does not call it for others.
@@ -521,7 +530,7 @@ typedef struct exports_opilio_plugin_setup_keeper_t {
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KEEPER_URI 0
 // The site: a host and port.
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KEEPER_SITE 1
-// An owner of a later contract version. The value is not kept.
+// An owner of a later contract version. The host does not load a component that declares it.
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KEEPER_OTHER 2
 
 // A value that a plugin keeps. The host keeps declared values only.
@@ -561,7 +570,8 @@ typedef struct exports_opilio_plugin_setup_description_t {
   exports_opilio_plugin_setup_handles_t   handles;
   // JSON Schema (2020-12) of the settings: an object with `additionalProperties: false`. The host checks the profile
   // against it and fills in its defaults. Properties may have `x-opilio-level` (`info`, `warning`, `error`),
-  // `x-opilio-expert` and `x-opilio-overridable` (booleans).
+  // `x-opilio-expert`, `x-opilio-overridable` and `x-opilio-table` (booleans). `x-opilio-table` marks a name of a
+  // table, or a list of such names. The profile must then have these tables.
   plugin_string_t   settings_schema;
   exports_opilio_plugin_setup_list_keep_t   keeps;
   // Further facts, for later contract versions. The host ignores names that it does not know.
@@ -636,11 +646,13 @@ typedef struct exports_opilio_plugin_filter_verdict_t {
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_REJECT 1
 // No opinion. Earlier answers stand.
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_PASS 2
-// Stage mid-fetch only: the headers show that nothing has changed. The body is not fetched.
+// Stage mid-fetch only: the headers show that nothing has changed. The body is not fetched. At other stages it is a
+// plugin error.
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_UNCHANGED 3
-// Stage post-fetch only: the fetch was not a success. The URI is fetched again after this time.
+// Stage post-fetch only: the fetch was not a success. The URI is fetched again after this time. At other stages it
+// is a plugin error.
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_RETRY 4
-// A verdict of a later contract version. Counts as `pass`.
+// A verdict of a later contract version. It is a plugin error.
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_OTHER 5
 
 // A verdict with its reason. In a stack the last verdict other than `pass` decides.
@@ -664,7 +676,8 @@ typedef opilio_plugin_documents_borrow_visit_t exports_opilio_plugin_filter_borr
 typedef opilio_plugin_types_span_t exports_opilio_plugin_digest_stripper_span_t;
 
 // The reason why a document cannot be stripped. The payload digest decides then: the same bytes are unchanged, other
-// bytes count as changed.
+// bytes count as changed. The state of other bytes is unknown if the last version has no payload digest, or if a browser
+// rendered it. For a page that a browser rendered at this visit, a digest of all of its content decides.
 typedef struct exports_opilio_plugin_digest_stripper_strip_problem_t {
   uint8_t tag;
   union {
@@ -703,8 +716,9 @@ typedef struct {
 typedef struct exports_opilio_plugin_wait_evaluator_wait_t {
   // Time from now until the next visit. The host keeps it within the profile's limits.
   exports_opilio_plugin_wait_evaluator_duration_t   next_visit;
-  // Time from now until a reconsideration: the host calls the evaluator again then, without a visit, because facts
-  // may have changed. It must be shorter than `next-visit`.
+  // Time from now until a reconsideration: the host calls the evaluator again then, without a visit, because facts may
+  // have changed. The host keeps it between the profile's shortest wait and `next-visit`. At the time of the visit
+  // itself there is no reconsideration. News about the document (`visit.signals`) brings the reconsideration forward.
   exports_opilio_plugin_wait_evaluator_option_duration_t   ask_again;
 } exports_opilio_plugin_wait_evaluator_wait_t;
 
@@ -733,7 +747,7 @@ typedef struct {
   plugin_list_u8_t val;
 } plugin_option_list_u8_t;
 
-// A result, and what the plugin remembers of the document.
+// A result, and a fingerprint for the next comparison.
 typedef struct exports_opilio_plugin_change_evaluator_comparison_t {
   // None leaves the answer to the next evaluator. If all evaluators do so, the document has changed.
   exports_opilio_plugin_change_evaluator_option_difference_t   difference;
@@ -808,7 +822,8 @@ typedef struct exports_opilio_plugin_observer_finished_t {
 
 // A line for one of the observer's own files.
 typedef struct exports_opilio_plugin_observer_line_t {
-  // File name: lower-case words joined by hyphens, with an extension of up to 8 letters, such as `titles.csv`.
+  // File name: lower-case words joined by hyphens, with an extension of 1 to 8 lower-case letters or digits, such as
+  // `titles.csv`. At most 64 bytes. An answer names at most 16 files. Anything else is a plugin error.
   plugin_string_t   file;
   plugin_string_t   text;
 } exports_opilio_plugin_observer_line_t;
@@ -828,7 +843,8 @@ typedef struct exports_opilio_plugin_observer_observation_t {
 
 // A whole report.
 typedef struct exports_opilio_plugin_observer_report_file_t {
-  // File name as in `line.file`. The report replaces the earlier one of this name.
+  // File name as in `line.file`; two reports of one answer with the same name are a plugin error. The report replaces
+  // the earlier one of this name.
   plugin_string_t   file;
   plugin_string_t   content;
 } exports_opilio_plugin_observer_report_file_t;
@@ -860,9 +876,9 @@ typedef struct exports_opilio_plugin_page_behavior_scroll_target_t {
 #define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TOP 0
 // The end of the page as it is now.
 #define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BOTTOM 1
-// So many CSS pixels from the beginning.
+// This number of CSS pixels from the beginning.
 #define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TO 2
-// So many CSS pixels further; negative: back.
+// This number of CSS pixels further; negative: back.
 #define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BY 3
 // The first element that matches a CSS selector. Boxes that contain it are scrolled too.
 #define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_ELEMENT 4
@@ -958,7 +974,8 @@ extern void opilio_plugin_documents_method_document_headers(opilio_plugin_docume
 extern void opilio_plugin_documents_method_document_header(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_list_string_t *ret);
 // Media type, lower-case, without parameters; `application/octet-stream` if the server sent none.
 extern void opilio_plugin_documents_method_document_media_type(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
-// Label of the encoding that `text` used, such as `utf-8` or `windows-1252`; none for binary content.
+// Label of the encoding that `text` used, such as `utf-8` or `windows-1252`; none for binary content. A byte order
+// mark overrides the declared encoding.
 extern bool opilio_plugin_documents_method_document_charset(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
 // Position of a fragment in its document, such as `script`; none for a whole document.
 extern bool opilio_plugin_documents_method_document_fragment(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
@@ -966,27 +983,30 @@ extern bool opilio_plugin_documents_method_document_fragment(opilio_plugin_docum
 extern uint64_t opilio_plugin_documents_method_document_length(opilio_plugin_documents_borrow_document_t self);
 // At most `length` bytes of the content from `offset`: fewer at the end of the content, none past it.
 extern void opilio_plugin_documents_method_document_read(opilio_plugin_documents_borrow_document_t self, uint64_t offset, uint32_t length, plugin_list_u8_t *ret);
-// The whole content as text. The host decodes it; invalid bytes become U+FFFD.
+// The whole content as text, without byte order mark. The host decodes it; invalid bytes become U+FFFD. Content
+// without `charset` is read as UTF-8.
 extern void opilio_plugin_documents_method_document_text(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
-// A note of an earlier plugin of this visit.
+// A note set during this visit, by this plugin or an earlier one.
 extern bool opilio_plugin_documents_method_document_note(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *ret);
 // Leaves a note for later plugins of this visit and for the metadata record. A later value replaces an earlier one.
 // The host drops and counts notes past the limit (64 notes, 4 KiB each, by default).
 extern void opilio_plugin_documents_method_document_set_note(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *value);
-// Adds an annotation to the document's line in the crawl log, such as `botblock:cloudflare`. Blanks and commas become
-// underscores. If it begins with a word of the crawl, such as `unchanged`, the host puts the plugin's name in front.
+// Adds an annotation to the document's line in the crawl log, such as `botblock:cloudflare`. Blanks, commas and
+// unprintable characters become underscores. If it begins like one of the crawl's own annotations, such as
+// `unchanged`, the host puts the plugin's name in front. It is cut to 256 bytes. The host drops and counts
+// annotations past the limit (32 for each visit by default).
 extern void opilio_plugin_documents_method_document_annotate(opilio_plugin_documents_borrow_document_t self, plugin_string_t *annotation);
 // The value that this plugin last kept with the URI under a name of its description (`keeps`), at this visit or an
 // earlier one; none if it kept no value. Each plugin has values of its own.
 extern bool opilio_plugin_documents_method_document_attribute(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, opilio_plugin_documents_kept_value_t *ret);
 // Keeps a value with the URI for later visits, with the version in the description. An empty value removes it. The
 // value is stored when the visit is completed. The host drops and counts values under undeclared names and values
-// past the limit (1 KiB by default).
+// past the limits (16 values for each plugin and URI, 1 KiB each, by default).
 extern void opilio_plugin_documents_method_document_set_attribute(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *value);
 // The value that this plugin last kept for the site: the host and port of the URI.
 extern bool opilio_plugin_documents_method_document_site_value(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, opilio_plugin_documents_kept_value_t *ret);
-// Keeps a value for the site, under the same terms (4 KiB by default). Of several visits to a site at once, the one
-// that is completed last determines the value.
+// Keeps a value for the site, under the same terms (16 values for each plugin and site, 4 KiB each, by default). Of
+// several visits to a site at once, the one that is completed last determines the value.
 extern void opilio_plugin_documents_method_document_set_site_value(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *value);
 // Number of candidates; at least one.
 extern uint32_t opilio_plugin_documents_method_candidates_length(opilio_plugin_documents_borrow_candidates_t self);
@@ -1003,9 +1023,9 @@ extern void opilio_plugin_documents_method_candidates_contexts(opilio_plugin_doc
 extern void opilio_plugin_documents_method_candidates_vias(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
 // SURT forms of `vias`; empty for seeds.
 extern void opilio_plugin_documents_method_candidates_via_surts(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
-// Seeds from which they were found; empty if the profile does not keep sources.
+// Seeds from which they were found; empty if not known.
 extern void opilio_plugin_documents_method_candidates_sources(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
-// True for seeds, and for redirects from seeds if the profile counts them as seeds.
+// True for seeds, and for URIs to which seeds redirect.
 extern void opilio_plugin_documents_method_candidates_seeds(opilio_plugin_documents_borrow_candidates_t self, plugin_list_bool_t *ret);
 // IP addresses of the servers; empty if not known at this stage.
 extern void opilio_plugin_documents_method_candidates_addresses(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
@@ -1033,7 +1053,7 @@ extern void opilio_plugin_documents_method_visit_candidate(opilio_plugin_documen
 extern opilio_plugin_documents_instant_t opilio_plugin_documents_method_visit_now(opilio_plugin_documents_borrow_visit_t self);
 // Fetch status of this visit; 0 before the fetch.
 extern int32_t opilio_plugin_documents_method_visit_status(opilio_plugin_documents_borrow_visit_t self);
-// Media type of this visit's response; empty before the fetch.
+// Media type of this visit's response; empty before the fetch. At a reconsideration, that of the last visit.
 extern void opilio_plugin_documents_method_visit_media_type(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *ret);
 // State of the content; `unknown` before the comparison.
 extern opilio_plugin_documents_content_state_t opilio_plugin_documents_method_visit_state(opilio_plugin_documents_borrow_visit_t self);
@@ -1043,11 +1063,11 @@ extern bool opilio_plugin_documents_method_visit_size(opilio_plugin_documents_bo
 extern bool opilio_plugin_documents_method_visit_last_wait(opilio_plugin_documents_borrow_visit_t self, opilio_plugin_documents_duration_t *ret);
 // Time from the due time to the beginning of this visit.
 extern opilio_plugin_documents_duration_t opilio_plugin_documents_method_visit_overdue(opilio_plugin_documents_borrow_visit_t self);
-// Number of completed visits, with this one after its fetch.
+// Number of completed visits, plus this one. At a reconsideration: completed visits only.
 extern uint64_t opilio_plugin_documents_method_visit_visits(opilio_plugin_documents_borrow_visit_t self);
 // Number of versions, with this one if it is new or changed.
 extern uint64_t opilio_plugin_documents_method_visit_versions(opilio_plugin_documents_borrow_visit_t self);
-// Earlier visits, newest first. The profile limits their number.
+// Earlier visits, newest first, those that failed for good included. The profile limits their number.
 extern void opilio_plugin_documents_method_visit_history(opilio_plugin_documents_borrow_visit_t self, opilio_plugin_documents_list_past_visit_t *ret);
 // A header of the last archived version: `etag` or `last-modified`. The host keeps no others.
 extern bool opilio_plugin_documents_method_visit_validator(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, plugin_string_t *ret);
@@ -1087,8 +1107,8 @@ extern uint64_t opilio_plugin_documents_method_page_scroll_height(opilio_plugin_
 extern uint64_t opilio_plugin_documents_method_page_scroll_top(opilio_plugin_documents_borrow_page_t self);
 // Height of the window.
 extern uint64_t opilio_plugin_documents_method_page_window_height(opilio_plugin_documents_borrow_page_t self);
-// Number of elements that match a selector of the last step's `count`. None if the selector is invalid, and if the
-// last step did not name it. At the first step all are none.
+// Number of elements that match a selector of the last step's `count`. Missing at the first step, if the selector is
+// invalid, and if the last step did not name it.
 extern bool opilio_plugin_documents_method_page_count(opilio_plugin_documents_borrow_page_t self, plugin_string_t *selector, uint64_t *ret);
 // Results of the last step's actions, in the same order; empty at the first step.
 extern void opilio_plugin_documents_method_page_results(opilio_plugin_documents_borrow_page_t self, opilio_plugin_documents_list_action_result_t *ret);
@@ -1108,7 +1128,8 @@ extern uint32_t opilio_plugin_documents_method_page_steps_left(opilio_plugin_doc
 extern void opilio_plugin_log_write(opilio_plugin_log_level_t level, plugin_string_t *message);
 
 // Imported Functions from `opilio:plugin/counters@0.3.0`
-// Adds `n` to a counter. Names are lower-case words joined by hyphens. Names past the first 64 are counted as `other`.
+// Adds `n` to a counter. Names are lower-case words joined by hyphens, at most 64 bytes. Other names, and names past the
+// first 64 (by default), are counted as `other`.
 extern void opilio_plugin_counters_count(plugin_string_t *name, uint64_t n);
 
 // Imported Functions from `opilio:plugin/tables@0.3.0`

@@ -24,7 +24,7 @@ const (
 // The result of a comparison.
 type Difference = uint8
 
-// A result, and what the plugin remembers of the document.
+// A result, and a fingerprint for the next comparison.
 type Comparison struct {
 	// None leaves the answer to the next evaluator. If all evaluators do so, the document has changed.
 	Difference witTypes.Option[Difference]

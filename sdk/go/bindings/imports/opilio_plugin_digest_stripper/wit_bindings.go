@@ -21,7 +21,8 @@ const (
 )
 
 // The reason why a document cannot be stripped. The payload digest decides then: the same bytes are unchanged, other
-// bytes count as changed.
+// bytes count as changed. The state of other bytes is unknown if the last version has no payload digest, or if a browser
+// rendered it. For a page that a browser rendered at this visit, a digest of all of its content decides.
 type StripProblem struct {
 	tag   uint8
 	value any

@@ -72,8 +72,8 @@ func DocumentFromBorrowHandle(handleValue int32) *Document {
 //go:wasmimport opilio:plugin/documents@0.3.0 [resource-drop]candidates
 func resourceDropCandidates(handle int32)
 
-// A batch of candidates: all outlinks of a page, in the order found. Each function returns one column, because most
-// plugins need few of them. A column of texts is one text with a line for each candidate. Each line ends in a line
+// A batch of candidates: outlinks of a page, in the order found, or seeds. Each function returns one column, because
+// most plugins need few of them. A column of texts is one text with a line for each candidate. Each line ends in a line
 // feed; the values contain no line feeds.
 type Candidates struct {
 	handle *witRuntime.Handle
@@ -162,7 +162,7 @@ func QueueFromBorrowHandle(handleValue int32) *Queue {
 //go:wasmimport opilio:plugin/documents@0.3.0 [resource-drop]visit
 func resourceDropVisit(handle int32)
 
-// The facts about a URI at this visit.
+// The facts about a URI at this visit, or at a reconsideration (`wait.ask-again`).
 type Visit struct {
 	handle *witRuntime.Handle
 }
@@ -206,7 +206,7 @@ func VisitFromBorrowHandle(handleValue int32) *Visit {
 const (
 	// The action was carried out.
 	ActionResult_Done uint8 = 0
-	// So many elements were clicked.
+	// This number of elements was clicked.
 	ActionResult_Clicked uint8 = 1
 	// The result of a script as JSON, up to 1 MiB. It comes from the page, so it can be anything.
 	ActionResult_Value uint8 = 2

@@ -18,9 +18,11 @@ type Link = opilio_plugin_types.Link
 
 // The results for one document.
 type Extraction struct {
-	// Links in document order. The host uses 6,000 by default; it drops and counts the rest.
+	// Links in document order. By default, the host takes 24,000 from one answer, and 6,000 different ones from all
+	// answers about a document and its fragments. It drops and counts the rest.
 	Links []opilio_plugin_types.Link
-	// Parts with a media type of their own. The host uses 6,000 by default; it drops and counts the rest.
+	// Parts with a media type of their own. The host takes 6,000 from one answer by default; it drops and counts the
+	// rest.
 	Fragments []opilio_plugin_types.Fragment
 	// The base that the document declares, for this and later extractors: a URI reference.
 	Base witTypes.Option[string]

@@ -87,11 +87,13 @@ const (
 	Verdict_Reject uint8 = 1
 	// No opinion. Earlier answers stand.
 	Verdict_Pass uint8 = 2
-	// Stage mid-fetch only: the headers show that nothing has changed. The body is not fetched.
+	// Stage mid-fetch only: the headers show that nothing has changed. The body is not fetched. At other stages it is a
+	// plugin error.
 	Verdict_Unchanged uint8 = 3
-	// Stage post-fetch only: the fetch was not a success. The URI is fetched again after this time.
+	// Stage post-fetch only: the fetch was not a success. The URI is fetched again after this time. At other stages it
+	// is a plugin error.
 	Verdict_Retry uint8 = 4
-	// A verdict of a later contract version. Counts as `pass`.
+	// A verdict of a later contract version. It is a plugin error.
 	Verdict_Other uint8 = 5
 )
 

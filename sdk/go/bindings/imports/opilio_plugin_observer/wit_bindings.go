@@ -42,7 +42,8 @@ type Finished struct {
 
 // A line for one of the observer's own files.
 type Line struct {
-	// File name: lower-case words joined by hyphens, with an extension of up to 8 letters, such as `titles.csv`.
+	// File name: lower-case words joined by hyphens, with an extension of 1 to 8 lower-case letters or digits, such as
+	// `titles.csv`. At most 64 bytes. An answer names at most 16 files. Anything else is a plugin error.
 	File string
 	Text string
 }
@@ -57,7 +58,8 @@ type Observation struct {
 
 // A whole report.
 type ReportFile struct {
-	// File name as in `line.file`. The report replaces the earlier one of this name.
+	// File name as in `line.file`; two reports of one answer with the same name are a plugin error. The report replaces
+	// the earlier one of this name.
 	File    string
 	Content string
 }

@@ -20,9 +20,9 @@ const (
 	ScrollTarget_Top uint8 = 0
 	// The end of the page as it is now.
 	ScrollTarget_Bottom uint8 = 1
-	// So many CSS pixels from the beginning.
+	// This number of CSS pixels from the beginning.
 	ScrollTarget_To uint8 = 2
-	// So many CSS pixels further; negative: back.
+	// This number of CSS pixels further; negative: back.
 	ScrollTarget_By uint8 = 3
 	// The first element that matches a CSS selector. Boxes that contain it are scrolled too.
 	ScrollTarget_Element uint8 = 4

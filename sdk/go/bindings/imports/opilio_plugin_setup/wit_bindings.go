@@ -21,7 +21,7 @@ const (
 	Kind_Precedence      uint8 = 5
 	Kind_Observer        uint8 = 6
 	Kind_PageBehavior    uint8 = 7
-	// A kind of a later contract version. The host does not load such a plugin.
+	// A kind of a later contract version. The host does not load a component with such a plugin.
 	Kind_Other uint8 = 8
 )
 
@@ -83,7 +83,7 @@ const (
 	Keeper_Uri uint8 = 0
 	// The site: a host and port.
 	Keeper_Site uint8 = 1
-	// An owner of a later contract version. The value is not kept.
+	// An owner of a later contract version. The host does not load a component that declares it.
 	Keeper_Other uint8 = 2
 )
 
@@ -136,7 +136,8 @@ type Description struct {
 	Handles Handles
 	// JSON Schema (2020-12) of the settings: an object with `additionalProperties: false`. The host checks the profile
 	// against it and fills in its defaults. Properties may have `x-opilio-level` (`info`, `warning`, `error`),
-	// `x-opilio-expert` and `x-opilio-overridable` (booleans).
+	// `x-opilio-expert`, `x-opilio-overridable` and `x-opilio-table` (booleans). `x-opilio-table` marks a name of a
+	// table, or a list of such names. The profile must then have these tables.
 	SettingsSchema string
 	Keeps          []Keep
 	// Further facts, for later contract versions. The host ignores names that it does not know.

@@ -17,11 +17,13 @@ import (
 type Candidates = opilio_plugin_documents.Candidates
 
 const (
-	// SURT prefixes. A key is a SURT form. It finds the row of its longest prefix.
+	// SURT prefixes. A key is a SURT form. `find` returns the row with the longest prefix of the key. If a prefix occurs
+	// twice, the last row counts.
 	Kind_SurtPrefixes uint8 = 0
-	// Regular expressions (RE2 syntax). A key is any text. It finds the first row whose expression matches somewhere.
+	// Regular expressions (RE2 syntax). A key is any text. `find` returns the first row whose expression matches
+	// somewhere in the key.
 	Kind_Regexes uint8 = 1
-	// Keys with values. A key finds the row with the same key.
+	// Keys with values. `find` returns the row with the same key. If a key occurs twice, the last row counts.
 	Kind_KeyValues uint8 = 2
 	// A kind of a later contract version.
 	Kind_Other uint8 = 3

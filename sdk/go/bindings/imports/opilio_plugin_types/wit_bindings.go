@@ -16,7 +16,8 @@ type Instant = uint64
 // Milliseconds.
 type Duration = uint64
 
-// A value with a name. Names are lower-case words joined by hyphens. A name can occur several times, with all its values.
+// A value with a name. Names are lower-case words joined by hyphens. A name can occur several times in a list, once for
+// each of its values.
 type NamedValue struct {
 	Name  string
 	Value string
@@ -29,7 +30,7 @@ type Header struct {
 	Value string
 }
 
-// Bytes from `offset` to `offset + length`, without the latter.
+// Bytes from `offset` to `offset + length`, without the latter. A span that reaches past the end is a plugin error.
 type Span struct {
 	Offset uint64
 	Length uint64
@@ -44,7 +45,8 @@ const (
 	Hop_Speculative uint8 = 2
 	// R: a redirect of the server.
 	Hop_Redirect uint8 = 3
-	// P: a prerequisite of another URI: DNS, robots.txt or a login.
+	// P: a prerequisite of another URI: DNS, robots.txt or a login. Only the host creates these. From a plugin, it
+	// counts as speculative.
 	Hop_Prerequisite uint8 = 4
 	// I: deduced by convention and not in the document, such as `/favicon.ico`.
 	Hop_Inferred uint8 = 5
@@ -140,7 +142,8 @@ type Link struct {
 const (
 	// A span of the document's bytes, as `document.read` counts them.
 	FragmentContent_BytesAt uint8 = 0
-	// A span of the UTF-8 bytes of the document's text, as `document.text` returns it.
+	// A span of the UTF-8 bytes of the document's text, as `document.text` returns it. A span that cuts a character is a
+	// plugin error.
 	FragmentContent_TextAt uint8 = 1
 	// The text itself, if it had to be decoded or joined.
 	FragmentContent_Text uint8 = 2
@@ -200,9 +203,10 @@ func MakeFragmentContentBytes(value []uint8) FragmentContent {
 }
 
 // A part of a document with a media type of its own: an inline script, a style attribute, JSON-LD. The host calls the
-// extractors of that type for it.
+// extractors of that type for it. It follows fragments within fragments, four levels deep, and drops and counts deeper
+// ones.
 type Fragment struct {
-	// Lower-case, without parameters, such as `text/css`.
+	// Lower-case, without parameters, such as `text/css`. Any other form is a plugin error.
 	MediaType string
 	Content   FragmentContent
 	// Its position, such as `script` or `@style`.
@@ -226,9 +230,9 @@ type Candidate struct {
 	ViaSurt witTypes.Option[string]
 	// Its position on the page, such as `a/@href`; empty for a seed.
 	Context string
-	// True for a seed, and for a redirect from a seed if the profile counts it as a seed.
+	// True for a seed, and for a URI to which a seed redirects.
 	Seed bool
-	// The seed from which it was found, if the profile keeps sources.
+	// The seed from which it was found, if known.
 	Source witTypes.Option[string]
 	// The server's IP address, if known at this stage.
 	Address witTypes.Option[string]
@@ -278,7 +282,8 @@ type Signal struct {
 
 // Sums about the documents that share a property with this one.
 type Neighbourhood struct {
-	// The property: `host`, `path-prefix`, `media-type`, or a name of a later contract version.
+	// The property: `host`, `path-prefix`, `media-type`, `depth` (number of links from the seed), `last-modified`
+	// (whether the response had that header), or a name of a later contract version.
 	Shares    string
 	Documents uint64
 	Visits    uint64

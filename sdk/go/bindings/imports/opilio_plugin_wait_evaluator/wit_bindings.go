@@ -18,7 +18,8 @@ type Duration = uint64
 type Wait struct {
 	// Time from now until the next visit. The host keeps it within the profile's limits.
 	NextVisit uint64
-	// Time from now until a reconsideration: the host calls the evaluator again then, without a visit, because facts
-	// may have changed. It must be shorter than `next-visit`.
+	// Time from now until a reconsideration: the host calls the evaluator again then, without a visit, because facts may
+	// have changed. The host keeps it between the profile's shortest wait and `next-visit`. At the time of the visit
+	// itself there is no reconsideration. News about the document (`visit.signals`) brings the reconsideration forward.
 	AskAgain witTypes.Option[uint64]
 }
