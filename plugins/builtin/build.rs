@@ -1,5 +1,5 @@
-//! Embeds what the manifest names. `OPILIO_COMPONENTS` names another folder of the same layout (from the workspace's
-//! root, or absolute), such as `target/plugins/rebuilt` after `cargo xtask plugins --rebuild-check`.
+//! Embeds the components of the manifest. `OPILIO_COMPONENTS` sets another folder with the same layout, absolute or relative to
+//! the workspace's root, such as `target/plugins/rebuilt` after `cargo xtask plugins --rebuild-check`.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ struct Manifest {
     components: Vec<Entry>,
 }
 
-/// The needed parts of `xtask`'s entries.
+/// The fields of `xtask`'s entries that are used here.
 #[derive(Deserialize)]
 struct Entry {
     name: String,
@@ -23,12 +23,12 @@ struct Entry {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
-    let shelf = match env::var_os("OPILIO_COMPONENTS") {
-        Some(other) => here.join("../..").join(other),
-        None => here,
+    let package = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let folder = match env::var_os("OPILIO_COMPONENTS") {
+        Some(other) => package.join("../..").join(other),
+        None => package,
     };
-    let path = shelf.join("manifest.json");
+    let path = folder.join("manifest.json");
     let json = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let manifest: Manifest =
         serde_json::from_slice(&json).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -37,13 +37,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={}", path.display());
     fs::write(
         Path::new(&env::var("OUT_DIR")?).join("components.rs"),
-        table(&shelf, &manifest)?,
+        table(&folder, &manifest)?,
     )?;
     Ok(())
 }
 
-/// One `Component` per entry.
-fn table(shelf: &Path, manifest: &Manifest) -> Result<String, Box<dyn Error>> {
+/// Returns Rust code with one `Component` for each entry of the manifest.
+fn table(folder: &Path, manifest: &Manifest) -> Result<String, Box<dyn Error>> {
     let mut table = String::from("static COMPONENTS: &[Component] = &[\n");
     for Entry {
         name,
@@ -52,7 +52,7 @@ fn table(shelf: &Path, manifest: &Manifest) -> Result<String, Box<dyn Error>> {
         plugins,
     } in &manifest.components
     {
-        let file = shelf.join(file);
+        let file = folder.join(file);
         println!("cargo:rerun-if-changed={}", file.display());
         writeln!(
             table,

@@ -1,12 +1,12 @@
 //! `autoplay`: starts video and audio, so that their files are requested.
 //!
-//! Media of the page itself are started by a script. Players in frames are started by a click on their button, which reaches frames
-//! of other sites.
+//! A script starts the media of the page itself. A click on the play button starts players in frames, because clicks also reach
+//! frames of other sites.
 
 use opilio_plugin::prelude::*;
 
-/// Plays the media of the page without sound, and returns their number. `play` may fail for want of a format; its file was
-/// requested even so.
+/// Plays the media of the page without sound, and returns their number. If the browser does not support a format, `play` fails,
+/// but the file has been requested.
 const PLAY: &str = "const media = [...document.querySelectorAll('video, audio')].slice(0, MOST);
 for (const it of media) {
   it.muted = true;
@@ -15,7 +15,7 @@ for (const it of media) {
 }
 return media.length;";
 
-/// Buttons of common players.
+/// Selectors of the play buttons of common players.
 const BUTTONS: &[&str] = &[
     ".vjs-big-play-button",
     ".ytp-large-play-button",
@@ -30,6 +30,7 @@ const BUTTONS: &[&str] = &[
 /// The configured plugin.
 pub struct Autoplay {
     settings: Settings,
+    /// Selector of all play buttons.
     buttons: String,
 }
 
@@ -40,11 +41,11 @@ pub struct Settings {
     /// CSS selectors of play buttons, in addition to those of common players.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub buttons: Vec<String>,
-    /// Most media of a page that are started, and most buttons that are clicked.
+    /// Largest number of media to start on a page, and of buttons to click.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-opilio-overridable" = true))]
     pub most: u32,
-    /// Longest wait for the files of media. A player that fetches its file in parts goes on until the page is closed.
+    /// Longest wait for the files of media. A player that fetches its file in parts continues until the page is closed.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub wait: Period,
 }
@@ -81,11 +82,11 @@ impl Plugin for Autoplay {
 
 impl PageBehavior for Autoplay {
     fn step(&self, page: &Page, _visit: &Visit, _memory: &[u8]) -> StepPlan {
-        let media = ["video, audio", self.buttons.as_str()];
+        let selectors = ["video, audio", self.buttons.as_str()];
         if page.step() == 0 {
-            return StepPlan::then(Vec::new()).count(media);
+            return StepPlan::then(Vec::new()).count(selectors);
         }
-        let found: u64 = media.iter().filter_map(|it| page.count(it)).sum();
+        let found: u64 = selectors.iter().filter_map(|it| page.count(it)).sum();
         if found == 0 {
             return StepPlan::finish();
         }

@@ -1,19 +1,19 @@
 //! `autoscroll`: scrolls to the end of a page until it no longer grows.
 //!
-//! Each step scrolls window by window, so that images that load in sight are loaded, and then waits for the network. Some pages take a
-//! moment before they ask for more; at the end the behaviour therefore waits and looks again. It finally returns to the top, which
-//! pictures of the page show.
+//! Each step scrolls window by window, because some images are only loaded when they become visible. Then it waits for the
+//! network. Some pages request more content only after a moment, so the behaviour checks the end of the page several times.
+//! Finally it scrolls back to the top, because pictures of the page show the window.
 
 use opilio_plugin::prelude::*;
 
-/// Windows that one step scrolls. Together with the wait a step has fewer than 100 actions.
-const WINDOWS_OF_STEP: u64 = 20;
+/// Largest number of windows that one step scrolls. With the wait, a step has far fewer than the 100 actions that are allowed.
+const STEP_WINDOWS_MAX: u64 = 20;
 
-/// Wait at the end of the page before it is looked at again, in milliseconds.
+/// Wait at the end of the page before the next check, in milliseconds.
 const PAUSE: u64 = 500;
 
-/// Pixels that the end may be away: heights are rounded.
-const ROUNDING: u64 = 2;
+/// Largest distance in pixels that counts as the end of the page. Heights are rounded.
+const END_TOLERANCE: u64 = 2;
 
 /// The configured plugin.
 pub struct Autoscroll(Settings);
@@ -22,17 +22,17 @@ pub struct Autoscroll(Settings);
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Most windows to scroll. A longer page is left where it is then.
+    /// Largest number of windows to scroll. The rest of a longer page is not scrolled.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-opilio-overridable" = true))]
     pub windows: u32,
-    /// Longest time of scrolling, waits included.
+    /// Longest time for scrolling, including waits.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub time: Period,
     /// Longest wait for the network after each step.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub wait: Period,
-    /// Times that the end of the page is looked at again before the page counts as complete.
+    /// Number of further checks at the end of the page. If the page has not grown after these, it counts as complete.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub patience: u32,
 }
@@ -52,10 +52,11 @@ impl Default for Settings {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Progress {
-    /// Time at which the first step began, as time used of the page.
+    /// Time used on the page when the first step began, in milliseconds.
     began: u64,
+    /// Number of windows scrolled.
     windows: u64,
-    /// Looks at the end without growth.
+    /// Number of checks at the end without growth.
     looks: u32,
 }
 
@@ -76,20 +77,20 @@ impl PageBehavior for Autoscroll {
         if page.step() == 0 {
             progress.began = page.time_used();
         }
-        let (window, seen) = (
+        let (window, bottom) = (
             page.window_height().max(1),
             page.scroll_top() + page.window_height(),
         );
-        let left = page.scroll_height().saturating_sub(seen);
-        let is_at_end = left <= ROUNDING;
+        let left = page.scroll_height().saturating_sub(bottom);
+        let is_at_end = left <= END_TOLERANCE;
         let spent = page.time_used().saturating_sub(progress.began);
         let windows_left = u64::from(settings.windows).saturating_sub(progress.windows);
         if page.step() == 0 && is_at_end {
             return StepPlan::finish();
         }
-        let is_over = spent >= settings.time.milliseconds() || page.steps_left() == 0;
+        let is_limit_reached = spent >= settings.time.milliseconds() || page.steps_left() == 0;
         let is_complete = is_at_end && progress.looks >= settings.patience;
-        if is_over || is_complete || (windows_left == 0 && !is_at_end) {
+        if is_limit_reached || is_complete || (windows_left == 0 && !is_at_end) {
             return StepPlan {
                 actions: vec![Action::Scroll(ScrollTarget::Top)],
                 ..StepPlan::finish()
@@ -97,7 +98,7 @@ impl PageBehavior for Autoscroll {
         }
         let mut actions = Vec::new();
         if is_at_end {
-            // Some pages look for the end only when it is reached anew.
+            // Some pages load more only if the end is reached again, so it scrolls up first.
             progress.looks += 1;
             let up = i32::try_from(window / 2).unwrap_or(i32::MAX);
             actions.push(Action::Scroll(ScrollTarget::By(-up)));
@@ -105,7 +106,10 @@ impl PageBehavior for Autoscroll {
             actions.push(Action::Wait(PAUSE));
         } else {
             progress.looks = 0;
-            let windows = left.div_ceil(window).min(WINDOWS_OF_STEP).min(windows_left);
+            let windows = left
+                .div_ceil(window)
+                .min(STEP_WINDOWS_MAX)
+                .min(windows_left);
             progress.windows += windows;
             let down = i32::try_from(window).unwrap_or(i32::MAX);
             actions.extend((0..windows).map(|_| Action::Scroll(ScrollTarget::By(down))));

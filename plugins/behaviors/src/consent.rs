@@ -1,14 +1,16 @@
 //! `consent`: dismisses cookie banners.
 //!
-//! It tries one click after the other until one reaches a button: the buttons of known consent managers, then buttons with certain
-//! words within an element that is about cookies; first those that reject. A page has one banner, so the first click ends it.
+//! The behaviour tries clicks until one reaches a button. It first tries the buttons of the settings. Then it tries to reject,
+//! and then to accept, as the setting `choice` allows. For each, it first tries the buttons of known consent managers, and then
+//! buttons with certain words in elements about cookies. A page has one banner, so the behaviour ends with the first click that
+//! reaches a button.
 
 use opilio_plugin::prelude::*;
 
 use crate::managers::{MANAGERS, Manager};
 use crate::words;
 
-/// Elements that are about cookies. Only buttons in them are clicked by their words.
+/// Selectors of elements about cookies. Buttons are clicked because of their words only inside of these.
 const BANNERS: &[&str] = &[
     "[id*='cookie' i]",
     "[class*='cookie' i]",
@@ -22,10 +24,10 @@ const BANNERS: &[&str] = &[
     "[aria-label*='consent' i]",
 ];
 
-/// Elements that may be buttons of a banner.
+/// Selector of elements that may be buttons of a banner.
 const BUTTONS: &str = "button, a, [role='button'], input[type='button'], input[type='submit']";
 
-/// Words of buttons that reject all that can be rejected.
+/// Texts of buttons that reject all optional cookies.
 const REJECT: &[&str] = &[
     // English
     "reject",
@@ -147,7 +149,7 @@ const REJECT: &[&str] = &[
     "모두 거부",
 ];
 
-/// Words of buttons that accept all.
+/// Texts of buttons that accept all cookies.
 const ACCEPT: &[&str] = &[
     // English
     "accept",
@@ -255,14 +257,14 @@ const ACCEPT: &[&str] = &[
 /// The configured plugin.
 pub struct Consent {
     settings: Settings,
-    /// Buttons of all managers, which the first step waits for.
+    /// Selector of the buttons of the settings and of all managers. The first step waits for one of these.
     known: String,
     attempts: Vec<Attempt>,
 }
 
-/// A click that may reach the banner.
+/// A click that may reach a button of the banner.
 struct Attempt {
-    /// Its name among the counters of the plugin.
+    /// Name of the plugin's counter.
     name: &'static str,
     selector: String,
     text: Option<String>,
@@ -272,12 +274,12 @@ struct Attempt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
-    /// Rejects. A banner without such a button stays.
+    /// Rejects. A banner without a button to reject stays.
     Reject,
-    /// Rejects, or accepts where the banner has no button to reject.
+    /// Rejects, or accepts if the banner has no button to reject.
     #[default]
     PreferReject,
-    /// Accepts. Some sites show embedded content only then.
+    /// Accepts. Some sites show embedded content only after that.
     Accept,
 }
 
@@ -291,10 +293,10 @@ pub struct Settings {
     /// CSS selectors of further buttons. They are clicked first.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub buttons: Vec<String>,
-    /// Further words of buttons; a button must have these words and no others. Case is ignored.
+    /// Further texts of buttons. The text of a button must be one of these, without other words. Case is ignored.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub words: Vec<String>,
-    /// Time for a banner to appear. Pages without a banner wait as long.
+    /// Longest wait for a banner to appear. Pages without a banner take this time too.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub wait: Period,
 }
@@ -310,7 +312,7 @@ impl Default for Settings {
     }
 }
 
-/// Time for a banner to go and for the page to react, in milliseconds.
+/// Longest wait for the network after the click, in milliseconds. The banner disappears and the page reacts in this time.
 const REACTION: u64 = 2_000;
 
 impl Plugin for Consent {
@@ -361,7 +363,7 @@ fn attempts(settings: &Settings) -> Vec<Attempt> {
     let words = |name, texts: &[&str]| Attempt {
         name,
         selector: in_banners.clone(),
-        text: Some(words::whole(texts.iter().copied().chain(own()))),
+        text: Some(words::matching_whole(texts.iter().copied().chain(own()))),
     };
     let mut attempts = Vec::new();
     if !settings.buttons.is_empty() {
@@ -390,10 +392,10 @@ impl PageBehavior for Consent {
             return StepPlan::then(vec![wait]).count(MANAGERS.iter().map(Manager::buttons));
         }
         if page.step() == 1 {
-            let is_there = |it: &&Manager| page.count(&it.buttons()).unwrap_or(0) > 0;
+            let is_present = |it: &&Manager| page.count(&it.buttons()).unwrap_or(0) > 0;
             MANAGERS
                 .iter()
-                .filter(is_there)
+                .filter(is_present)
                 .for_each(|it| count(it.name, 1));
         }
         let is_clicked = |result: &ActionResult| matches!(result, ActionResult::Clicked(_));
@@ -424,9 +426,9 @@ impl PageBehavior for Consent {
 mod tests {
     use super::*;
 
-    /// An invalid selector in a list makes the whole list invalid. `opilio-stories` clicks with all of them in Chromium.
+    /// An invalid selector in a list makes the whole list invalid. `opilio-stories` tests all selectors in Chromium.
     #[test]
-    fn managers_have_buttons_and_names_of_their_own() {
+    fn managers_have_buttons_and_unique_names() {
         for (at, manager) in MANAGERS.iter().enumerate() {
             assert!(!manager.accept.is_empty() && !manager.reject.is_empty());
             let others = MANAGERS.iter().skip(at + 1);

@@ -1,7 +1,8 @@
-//! Page behaviours that ship: they dismiss cookie banners, scroll, load more content, start media, and carry out actions from a
-//! table. README.md describes each.
+//! The built-in page behaviours. They dismiss cookie banners, scroll, load more content, start media, and carry out actions
+//! from a table. README.md describes each.
 //!
-//! A behaviour sees a page only through the numbers of the contract. Anything else it learns from the results of its actions.
+//! A behaviour has no access to the page itself. It knows the numbers that the contract gives it (such as the height of the
+//! page and counts of elements) and the results of its actions.
 
 mod autoplay;
 mod autoscroll;

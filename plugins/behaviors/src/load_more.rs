@@ -1,17 +1,17 @@
-//! `load-more`: clicks elements that load more content, until nothing more comes.
+//! `load-more`: clicks elements that load more content, until the page no longer grows.
 //!
-//! Elements are known by selectors, or by the words on a button. A click that changes nothing ends the behaviour: it was no such
-//! element, or its content has come to an end.
+//! Elements are found by selectors, or by the words of a button. A click after which the page does not grow ends the behaviour:
+//! the element does not load content, or there is no more.
 
 use opilio_plugin::prelude::*;
 
 use crate::words;
 
-/// Elements that may be buttons, without links to other pages.
+/// Selector of elements that may be buttons. Links to other pages are left out.
 const BUTTONS: &str = "button, summary, [role=button], input[type=button], a[href=''], a[href^='#'], a:not([href]), \
      a[href^='javascript:' i]";
 
-/// Wait after a click, in milliseconds: pages fetch and then insert.
+/// Wait after a click, in milliseconds. Scripts insert content some time after they have fetched it.
 const PAUSE: u64 = 300;
 
 /// The configured plugin.
@@ -28,14 +28,14 @@ pub struct Settings {
     /// CSS selectors of elements that load more.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub selectors: Vec<String>,
-    /// Words with which the text of a button begins that loads more; case is ignored.
+    /// Beginnings of the texts of buttons that load more. Case is ignored.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub words: Vec<String>,
-    /// Most elements to click on one page.
+    /// Largest number of elements to click on a page.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-opilio-overridable" = true))]
     pub clicks: u32,
-    /// Most elements to click in one step.
+    /// Largest number of elements of each kind to click in one step.
     #[schemars(range(min = 1))]
     #[schemars(extend("x-opilio-overridable" = true))]
     pub at_once: u32,
@@ -65,7 +65,7 @@ impl Default for Settings {
     }
 }
 
-/// Words of buttons that load more.
+/// Beginnings of the texts of buttons that load more.
 const WORDS: &[&str] = &[
     // English
     "load more",
@@ -165,7 +165,7 @@ impl Plugin for LoadMore {
             faults.into_iter().flatten().collect(),
             Self {
                 selectors: settings.selectors.join(", "),
-                text: words::beginning(settings.words.iter().map(String::as_str)),
+                text: words::matching_start(settings.words.iter().map(String::as_str)),
                 settings,
             },
         )
@@ -176,7 +176,7 @@ impl PageBehavior for LoadMore {
     fn step(&self, page: &Page, _visit: &Visit, memory: &[u8]) -> StepPlan {
         let settings = &self.settings;
         let before: Progress = recall(memory);
-        let clicked: u32 = page.results().iter().map(clicks).sum();
+        let clicked: u32 = page.results().iter().map(clicked_elements).sum();
         let now = Progress {
             clicks: before.clicks + clicked,
             elements: page.elements(),
@@ -217,7 +217,7 @@ impl PageBehavior for LoadMore {
     }
 }
 
-fn clicks(result: &ActionResult) -> u32 {
+fn clicked_elements(result: &ActionResult) -> u32 {
     match result {
         ActionResult::Clicked(elements) => *elements,
         _ => 0,

@@ -1,18 +1,18 @@
-//! Consent managers: the products that show most cookie banners, with their buttons. Selectors are those of the products' own
-//! markup, which sites seldom change.
+//! Consent managers, the products that show most cookie banners, and the selectors of their buttons. The selectors match the
+//! products' own markup, which sites seldom change.
 
 /// A consent manager.
 pub(crate) struct Manager {
-    /// Its name in the counters of the plugin.
+    /// Name of the plugin's counter.
     pub(crate) name: &'static str,
-    /// CSS selectors of buttons that reject all that can be rejected.
+    /// CSS selectors of buttons that reject all optional cookies.
     pub(crate) reject: &'static str,
-    /// CSS selectors of buttons that accept all.
+    /// CSS selectors of buttons that accept all cookies.
     pub(crate) accept: &'static str,
 }
 
 impl Manager {
-    /// A selector of all its buttons.
+    /// A selector of all buttons of the manager.
     pub(crate) fn buttons(&self) -> String {
         format!("{}, {}", self.reject, self.accept)
     }

@@ -3,7 +3,7 @@
 use opilio_plugin::prelude::*;
 use regex_lite::Regex;
 
-/// Most actions of a site; a step may have as many.
+/// Largest number of actions of a site. It is also the limit of a step.
 const ACTIONS_MAX: usize = 100;
 
 /// The configured plugin.
@@ -19,20 +19,20 @@ struct Rule {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Sites with their actions. All that match a page are carried out, in this order.
+    /// Sites with their actions. The actions of all sites that match a page are carried out, in this order.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub sites: Vec<Site>,
 }
 
-/// Pages, and the actions on them.
+/// Actions on pages whose URI matches.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Site {
     /// Regular expression that must match somewhere in the URI of the page.
     pub uris: String,
-    /// Actions in their order; at most 100.
+    /// Actions in their order, at most 100.
     pub actions: Vec<SiteAction>,
-    /// Times that the actions are carried out. They are repeated only as long as one of their clicks reaches an element.
+    /// Largest number of times to carry out the actions. They are repeated only if one of their clicks reached an element.
     #[serde(default = "once")]
     pub repeat: u32,
 }
@@ -45,17 +45,17 @@ fn once() -> u32 {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SiteAction {
-    /// Scrolls to `top`, to `bottom`, or to the element of a CSS selector.
+    /// Scrolls to `top`, to `bottom`, or to the element that matches a CSS selector.
     pub scroll: String,
-    /// Clicks elements of a CSS selector.
+    /// Clicks elements that match a CSS selector.
     pub click: String,
-    /// With `click`: regular expression that must match in the text of the element.
+    /// With `click`: regular expression that must match somewhere in the text of the element.
     pub text: String,
-    /// With `click`: most elements to click; 0 means 1.
+    /// With `click`: largest number of elements to click. 0 means 1.
     pub at_most: u32,
     /// With `click`: leaves out elements that were clicked before.
     pub only_new: bool,
-    /// Waits until an element matches a CSS selector; for 10 seconds, or for the time in `wait`.
+    /// Waits until an element matches a CSS selector, at most for the time in `wait`, or 10 seconds without it.
     pub wait_for: String,
     /// Waits until the network is idle, at most for this time.
     pub wait_for_network: Period,
@@ -63,18 +63,19 @@ pub struct SiteAction {
     pub wait: Period,
     /// Runs JavaScript: the body of an async function.
     pub evaluate: String,
-    /// Takes a picture of the window, in place of the one after the last step.
+    /// Takes a picture of the window. It replaces the picture after the last step.
     pub screenshot: bool,
 }
 
-/// Longest wait for an element without a time of its own, in milliseconds.
+/// Longest wait for an element if the action has no `wait`, in milliseconds.
 const WAIT_FOR_MAX: u64 = 10_000;
 
 /// The state between steps.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 struct Progress {
+    /// Index of the current rule.
     rule: usize,
-    /// Times that the rule was carried out.
+    /// Number of times that the rule was carried out.
     times: u32,
 }
 
@@ -95,7 +96,7 @@ impl Plugin for SiteSpecific {
             }
             let mut actions = Vec::new();
             for (number, action) in site.actions.iter().enumerate() {
-                match action.read() {
+                match action.to_action() {
                     Ok(action) => actions.push(action),
                     Err(problem) => faults.push(SettingsFault::new(
                         format!("{pointer}/actions/{number}"),
@@ -120,9 +121,9 @@ impl Plugin for SiteSpecific {
 }
 
 impl SiteAction {
-    fn read(&self) -> Result<Action, String> {
+    fn to_action(&self) -> Result<Action, String> {
         let is_wait = self.wait_for.is_empty() && self.wait.milliseconds() > 0;
-        let given = [
+        let present = [
             ("scroll", !self.scroll.is_empty()),
             ("click", !self.click.is_empty()),
             ("wait-for", !self.wait_for.is_empty()),
@@ -131,9 +132,9 @@ impl SiteAction {
             ("evaluate", !self.evaluate.is_empty()),
             ("screenshot", self.screenshot),
         ];
-        let names: Vec<&str> = given.iter().filter(|it| it.1).map(|it| it.0).collect();
+        let names: Vec<&str> = present.iter().filter(|it| it.1).map(|it| it.0).collect();
         let [name] = names[..] else {
-            let all = given.map(|it| it.0).join(", ");
+            let all = present.map(|it| it.0).join(", ");
             return Err(match names.is_empty() {
                 true => format!("has no action; write one of {all}"),
                 false => format!("has {}; write each action by itself", names.join(" and ")),
@@ -184,7 +185,7 @@ impl PageBehavior for SiteSpecific {
                 };
             }
         }
-        // The URI of the visit: scripts may change that of the page.
+        // The URI of the visit, because scripts may change the URI of the page.
         let uri = visit.candidate().uri;
         let rest = self.0.iter().enumerate().skip(progress.rule);
         let next = rest.into_iter().find(|(_, rule)| rule.uris.is_match(&uri));
@@ -209,7 +210,7 @@ impl PageBehavior for SiteSpecific {
     }
 }
 
-/// Tells the author of a table about an action that failed.
+/// Logs a failed action, for the author of the table.
 fn warn(uri: &str, what: &str, problem: &str) {
     opilio_plugin::warn(format!("{uri}: {what}: {problem}"));
 }

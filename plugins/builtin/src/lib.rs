@@ -1,22 +1,22 @@
-//! The components that ship with Opilio, embedded. They are ordinary components: the sandbox loads, checks and limits
-//! them like any other. `cargo xtask plugins` builds them and writes the manifest that says which there are.
+//! The built-in components, embedded as bytes. The sandbox loads, checks and limits them like any other component.
+//! `cargo xtask plugins` builds them and lists them in the manifest.
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));
 
-/// A plugin that ships, and the component it is in.
+/// A built-in plugin and its component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
-    /// The component's name: the folder in `plugins/` that it was made from.
+    /// The component's name: the folder of its sources in `plugins/`.
     pub name: &'static str,
     /// The component's bytes.
     pub component: &'static [u8],
     /// SHA-256 of the component's bytes, in lower-case hexadecimal.
     pub sha256: &'static str,
-    /// The plugin's name, as the component's `describe` says it.
+    /// The plugin's name, as returned by the component's `describe`.
     pub plugin: &'static str,
 }
 
-/// An embedded component with one or several plugins.
+/// An embedded component with one or more plugins.
 struct Component {
     name: &'static str,
     bytes: &'static [u8],
@@ -24,13 +24,13 @@ struct Component {
     plugins: &'static [&'static str],
 }
 
-/// The plugin of that name, such as `repeating-path`.
+/// Finds the plugin with a name, such as `repeating-path`.
 #[must_use]
 pub fn find(plugin_name: &str) -> Option<Builtin> {
     all().find(|builtin| builtin.plugin == plugin_name)
 }
 
-/// Every plugin that ships; those of one component share its bytes.
+/// All built-in plugins. Those of one component share its bytes.
 pub fn all() -> impl Iterator<Item = Builtin> {
     COMPONENTS.iter().flat_map(|component| {
         component.plugins.iter().map(|plugin| Builtin {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn components_are_what_the_manifest_says() {
+    fn components_match_their_hashes_in_the_manifest() {
         for builtin in all() {
             let sha256: String = Sha256::digest(builtin.component)
                 .iter()
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn every_plugin_is_found_by_its_name_alone() {
+    fn every_plugin_has_a_unique_name_by_which_it_is_found() {
         let mut names = HashSet::new();
         for builtin in all() {
             assert!(

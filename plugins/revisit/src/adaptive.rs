@@ -1,6 +1,6 @@
 //! `adaptive`: the wait evaluator of adaptive revisiting. A changed document is visited sooner next time, an unchanged one
-//! later, by constant factors and between two limits (Sigurðsson 2005, chapter 5 and section 6.3.2). README.md states the rule,
-//! and how to give document types waits of their own.
+//! later, by constant factors and between two limits (Sigurðsson 2005, chapter 5 and section 6.3.2). README.md has the rule and
+//! an example with different waits for media types.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use opilio_plugin::prelude::*;
 
 use crate::media_types;
 
-/// Multiplies and divides the wait.
+/// Multiplies the wait of unchanged documents and divides that of changed ones.
 pub struct Adaptive {
     settings: Settings,
 }
@@ -58,7 +58,7 @@ pub enum ChangedRule {
 }
 
 impl Default for Settings {
-    /// Values from Heritrix' adaptive revisiting.
+    /// The values of adaptive revisiting in Heritrix.
     fn default() -> Self {
         Self {
             initial_wait: Period::seconds(24 * 60 * 60),
@@ -161,9 +161,9 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::{VisitFacts, visit};
 
-    /// Waits in hours, calculated by hand, for content states and overdue times.
+    /// Expected waits in hours, calculated by hand, for content states and overdue times in hours.
     #[test]
-    fn histories_as_worked_out_by_hand() {
+    fn waits_match_a_manual_calculation() {
         use ContentState::{Changed, New, Unchanged, Unknown};
         let check = |settings: Settings, history: &[(ContentState, u64, u64)]| {
             let adaptive = Adaptive::new(settings).unwrap();
@@ -211,12 +211,12 @@ mod tests {
         );
     }
 
-    /// The whole life of a page: always unchanged, its wait becomes the longest; then always changed, the shortest.
+    /// A page that is always unchanged gets the longest wait. Then it changes at every visit and gets the shortest.
     #[test]
-    fn waits_settle_at_the_limits() {
+    fn waits_stop_at_the_limits() {
         let adaptive = Adaptive::new(Settings::default()).unwrap();
         let mut wait = None;
-        let mut live = |state, visits: usize| {
+        let mut wait_after = |state, visits: usize| {
             for _ in 0..visits {
                 let facts = VisitFacts {
                     state,
@@ -228,12 +228,12 @@ mod tests {
             wait.unwrap()
         };
         let day = 86_400_000;
-        assert_eq!(live(ContentState::New, 1), day);
-        // 1.5^8 days are 25.6; the ninth would be past four weeks.
-        assert_eq!(live(ContentState::Unchanged, 8), 2_214_337_500);
-        assert_eq!(live(ContentState::Unchanged, 1), 28 * day);
+        assert_eq!(wait_after(ContentState::New, 1), day);
+        // 1.5^8 days are 25.6. The ninth wait would be longer than four weeks.
+        assert_eq!(wait_after(ContentState::Unchanged, 8), 2_214_337_500);
+        assert_eq!(wait_after(ContentState::Unchanged, 1), 28 * day);
         // 28 days divided sixteen times by 1.5 are 1.02 hours.
-        assert!(live(ContentState::Changed, 16) > 3_600_000);
-        assert_eq!(live(ContentState::Changed, 1), 3_600_000);
+        assert!(wait_after(ContentState::Changed, 16) > 3_600_000);
+        assert_eq!(wait_after(ContentState::Changed, 1), 3_600_000);
     }
 }

@@ -1,6 +1,6 @@
-//! `budgeted`: shares a limited number of visits among documents. A document is visited when the value of a visit reaches its
+//! `budgeted`: shares a limited number of visits among documents. A document is due when the value of a visit reaches its
 //! price: the sum of the crawl's price and that of the document's host. Opilio moves these prices until the requested visits
-//! match the budget. An index (`index.rs`) with a goal θ gives the value of a visit: fresh copies, or many versions.
+//! match the budget. The value of a visit is an index (`index.rs`). Its goal θ is fresh copies or many versions.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use opilio_plugin::prelude::*;
 
 use crate::experience::{self, DAY, EVIDENCE, EVIDENCE_VERSION};
 use crate::finds::{FINDS, FINDS_VERSION, Finds};
-use crate::index::{Belief, Besides, RATES};
+use crate::index::{Belief, ExtraValue, RATES};
+use crate::list_reliability::{ListReliability, RELIABILITY, RELIABILITY_VERSION};
 use crate::media_types;
 use crate::poisson::{check_limits, check_range, days, holidays, until};
 use crate::promise::{self, PROMISE, PROMISE_VERSION};
 use crate::rhythm::{RHYTHM, RHYTHM_VERSION, Rhythm};
 use crate::spread::{SPREAD, SPREAD_VERSION, Spread};
-use crate::told::{TOLD, TOLD_VERSION, Told};
 
 /// Waits until the value of a visit reaches its price.
 pub struct Budgeted {
@@ -30,7 +30,7 @@ pub struct Settings {
     /// between combine both.
     #[schemars(range(min = 0, max = 1), extend("x-opilio-overridable" = true))]
     pub theta: f64,
-    /// Price of a visit if Opilio gives no price. A hundredth of a document's value is low.
+    /// Price of a visit if Opilio gives no price, relative to the value of a document. 0.01 is low.
     #[schemars(range(min = 0.000001, max = 1000), extend("x-opilio-overridable" = true), extend("x-opilio-expert" = true))]
     pub price: f64,
     /// Value of a document relative to one of the next better precedence.
@@ -40,7 +40,7 @@ pub struct Settings {
     /// documents.
     #[schemars(range(min = 0, max = 10), extend("x-opilio-overridable" = true))]
     pub link_weight: f64,
-    /// Size in bytes at which a visit costs twice as much as that of an empty document. 0: size costs nothing.
+    /// Size in bytes at which a visit costs twice as much as that of an empty document. 0: the size does not change the price.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub costly_size: u64,
     /// Shortest wait.
@@ -124,7 +124,7 @@ impl Plugin for Budgeted {
             Keep::with_uri(PROMISE, PROMISE_VERSION),
             Keep::with_site(RHYTHM, RHYTHM_VERSION),
             Keep::with_site(SPREAD, SPREAD_VERSION),
-            Keep::with_site(TOLD, TOLD_VERSION),
+            Keep::with_site(RELIABILITY, RELIABILITY_VERSION),
             Keep::with_site(FINDS, FINDS_VERSION),
         ]
     }
@@ -137,107 +137,110 @@ impl WaitEvaluator for Budgeted {
             return None;
         }
         let mut evidence = experience::evidence(visit, settings.memory);
-        let around = experience::surroundings(visit);
+        let rates = experience::neighbourhood_rates(visit);
         let mut spread = Spread::of(visit);
         let (min, max) = (
             settings.min_wait.milliseconds(),
             settings.max_wait.milliseconds(),
         );
-        let before = spread.before(around, min as f64 / DAY);
+        let prior = spread.prior(rates, min as f64 / DAY);
         let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
-        let mut told = settings.signals.then(|| Told::of(visit));
+        let mut lists = settings.signals.then(|| ListReliability::of(visit));
         let is_visit = experience::is_visit(visit);
         let was_named = !visit.signals().is_empty();
         let interval = experience::interval(visit).filter(|_| is_visit);
         if let Some(interval) = interval {
             let days = days(rhythm.as_ref(), interval.from, interval.to);
-            let expected = || spread.judge(&before, &evidence).belief.mean();
+            let expected = || spread.judge(&prior, &evidence).belief.mean();
             if let Some(rhythm) = &mut rhythm
                 && rhythm.learn(interval.from, interval.to, interval.has_changed, expected)
             {
-                visit.set_site_value(RHYTHM, &rhythm.written());
+                visit.set_site_value(RHYTHM, &rhythm.encode());
             }
             if visit.attribute(PROMISE).is_some() {
                 visit.set_attribute(PROMISE, "");
             }
-            let is_believed = told.as_ref().is_none_or(|told| told.doubt() < 0.5);
-            if was_named && interval.has_changed && is_believed {
-                evidence.add_told(days, settings.memory);
+            let is_trusted = lists.as_ref().is_none_or(|lists| lists.doubt() < 0.5);
+            if was_named && interval.has_changed && is_trusted {
+                evidence.add_reported(days, settings.memory);
             } else {
                 evidence.add(days, interval.has_changed, settings.memory);
             }
-            visit.set_attribute(EVIDENCE, &evidence.written());
+            visit.set_attribute(EVIDENCE, &evidence.encode());
         }
-        let judged = spread.judge(&before, &evidence);
+        let judged = spread.judge(&prior, &evidence);
         if let Some(interval) = interval {
-            spread.learn(
-                &judged,
-                experience::days(interval.from, interval.to),
-                around,
-            );
-            visit.set_site_value(SPREAD, &spread.written());
-            // A restless document gives no information on lists either.
-            if let Some(told) = &mut told
+            spread.learn(&judged, experience::days(interval.from, interval.to), rates);
+            visit.set_site_value(SPREAD, &spread.encode());
+            // A restless document gives no information on the reliability of lists.
+            if let Some(lists) = &mut lists
                 && !judged.is_restless()
             {
-                told.learn(was_named, interval.has_changed);
-                visit.set_site_value(TOLD, &told.written());
+                lists.learn(was_named, interval.has_changed);
+                visit.set_site_value(RELIABILITY, &lists.encode());
             }
         }
         let belief = &judged.belief;
-        // Changes that lists will report need no visits. For the other changes time passes more slowly.
-        let untold = told.map_or(1.0, |told| told.untold());
-        let limits = (min as f64 / DAY * untold, max as f64 / DAY * untold);
+        // Changes that lists will report need no visits. Waits are longer in proportion.
+        let unreported = lists.map_or(1.0, |lists| lists.unreported_share());
+        let limits = (min as f64 / DAY * unreported, max as f64 / DAY * unreported);
         let (cost, worth) = (self.price(visit), self.worth(visit));
         let price = cost / worth;
         let mut finds = Finds::of(visit);
         if finds.learn(visit) {
-            visit.set_site_value(FINDS, &finds.written());
+            visit.set_site_value(FINDS, &finds.encode());
         }
         let found = finds.rate(visit);
         let finds = if found > 0.0 {
-            // Documents found through this one are like its neighbourhood, and have no precedence yet.
-            let usual = Belief::of(&before, &[0.0; RATES]);
-            0.5 * found * usual.surplus(cost, settings.theta) / worth
+            // Documents found through this one are expected to change like its neighbourhood. They have no precedence yet.
+            let typical = Belief::of(&prior, &[0.0; RATES]);
+            0.5 * found * typical.surplus(cost, settings.theta) / worth
         } else {
             0.0
         };
-        let besides = |news: f64| Besides { news, finds };
-        let is_named = was_named && !is_visit;
-        let days = match (is_named, told) {
-            // Every document that lists name is visited.
-            (true, None) => 0.0,
-            (true, Some(told)) => {
-                belief.days_until(price, settings.theta, besides(told.news()), limits)
-            }
-            (false, _) => belief.days_until(price, settings.theta, besides(0.0), limits),
+        let extra = |reported_changes: f64| ExtraValue {
+            reported_changes,
+            finds,
         };
-        // A document visited far more often than its neighbourhood should be worth it: first find out whether it is restless.
-        let is_costly = around.interval.is_some_and(|usual| days < 0.5 * usual);
-        let days = match judged.telling(limits.0) {
-            Some(telling) if is_costly && !is_named => days.min(telling),
+        let is_named = was_named && !is_visit;
+        let days = match (is_named, lists) {
+            // Without learned reliability, every document that lists name is visited.
+            (true, None) => 0.0,
+            (true, Some(lists)) => belief.days_until(
+                price,
+                settings.theta,
+                extra(lists.expected_changes()),
+                limits,
+            ),
+            (false, _) => belief.days_until(price, settings.theta, extra(0.0), limits),
+        };
+        // Before a document is visited far more often than the site's others, a test visit shows whether it is restless.
+        let is_costly = rates.interval.is_some_and(|usual| days < 0.5 * usual);
+        let days = match judged.test_wait(limits.0) {
+            Some(test) if is_costly && !is_named => days.min(test),
             _ => days,
         };
-        let days = days / untold;
+        let days = days / unreported;
         let last = experience::last_visit(visit);
         let due = last + until(rhythm.as_ref(), last, days).clamp(min, max);
         let reconsider = settings.reconsider.milliseconds();
         let is_compared = evidence.visits > 0.0;
         let due = match is_compared || reconsider == 0 {
             true => due,
-            false => due.min(promise::latest(visit, due)),
+            false => due.min(promise::latest_due(visit, due)),
         };
         let wait = due.saturating_sub(visit.now());
-        // Set however short the wait is: only a wait with `ask_again` is reconsidered after a signal.
+        // Short waits also need `ask_again`: without it, a wait is not reconsidered after a signal.
         Some(Wait {
-            ask_again: (reconsider > 0).then(|| experience::part(last, reconsider).min(wait)),
+            ask_again: (reconsider > 0)
+                .then(|| experience::reconsideration_delay(last, reconsider).min(wait)),
             ..Wait::after(Duration::from_millis(wait))
         })
     }
 }
 
 impl Budgeted {
-    /// The price of a visit, from the crawl's budget and the host's politeness.
+    /// Price of a visit: the crawl's price plus the host's, or else the setting `price`. It grows with the document's size.
     fn price(&self, visit: &Visit) -> f64 {
         let price = match visit.measure("budget-price") {
             Some(price) => price + visit.measure("host-budget-price").unwrap_or(0.0),
@@ -251,6 +254,7 @@ impl Budgeted {
         (price * (1.0 + size)).clamp(1e-12, 1e12)
     }
 
+    /// Value of the document, from its precedence and its number of links.
     fn worth(&self, visit: &Visit) -> f64 {
         let settings = &self.settings;
         let precedence = visit.measure("precedence").unwrap_or(1.0).clamp(0.0, 255.0);

@@ -1,17 +1,19 @@
-//! `feed-trigger`: reads feeds and sitemaps often, so that the documents they name need fewer visits.
+//! `feed-trigger`: visits feeds and sitemaps often, and rarely the documents whose changes they report.
 //!
-//! Opilio makes a document due at once when a list reports a change (`revisit.signals` of the profile). This evaluator sets
-//! matching waits. Lists get short waits, depending on how many of the site's changes they report. Documents whose change a
-//! list has just correctly reported get long ones. It leaves two cases to the next evaluator of the stack: a document that
-//! changes without being named, or is named without a change.
+//! Opilio makes a document due at once when a list reports a change (`revisit.signals` of the profile). This evaluator chooses
+//! matching waits:
+//!
+//! - Lists get short waits: the larger the share of the site's changes that they report, the shorter.
+//! - Documents whose change a list has just correctly reported get long waits.
+//! - Other documents, changed without a report or reported without a change, are left to the next evaluator of the stack.
 
 use std::time::Duration;
 
 use opilio_plugin::prelude::*;
 
 use crate::experience;
+use crate::list_reliability::{ListReliability, RELIABILITY, RELIABILITY_VERSION};
 use crate::media_types;
-use crate::told::{TOLD, TOLD_VERSION, Told};
 
 /// Relies on feeds and sitemaps.
 pub struct FeedTrigger {
@@ -41,7 +43,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Half an hour is the interval that most feeds suggest (`ttl`). A week finds the documents that a list failed to name.
+    /// Half an hour is the interval that most feeds suggest (`ttl`). A week limits the delay of changes that lists omit.
     fn default() -> Self {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         Self {
@@ -98,7 +100,7 @@ impl Plugin for FeedTrigger {
     }
 
     fn keeps() -> Vec<Keep> {
-        vec![Keep::with_site(TOLD, TOLD_VERSION)]
+        vec![Keep::with_site(RELIABILITY, RELIABILITY_VERSION)]
     }
 }
 
@@ -110,22 +112,22 @@ impl WaitEvaluator for FeedTrigger {
             settings.announced_wait.milliseconds(),
         );
         let wait = if self.is_list(visit) {
-            let told = Told::of(visit);
-            // Learning from a site's documents starts when the site is known to have lists.
-            visit.set_site_value(TOLD, &told.written());
-            let wait = (list as f64 / told.usefulness()) as u64;
+            let reliability = ListReliability::of(visit);
+            // Marks the site as one with lists. Without this value, visits of the site's documents are not counted.
+            visit.set_site_value(RELIABILITY, &reliability.encode());
+            let wait = (list as f64 / reliability.usefulness()) as u64;
             wait.min(announced.max(list))
         } else {
-            if visit.site_value(TOLD).is_some()
+            if visit.site_value(RELIABILITY).is_some()
                 && experience::is_visit(visit)
                 && let Some(interval) = experience::interval(visit)
             {
-                let mut told = Told::of(visit);
-                told.learn(!visit.signals().is_empty(), interval.has_changed);
-                visit.set_site_value(TOLD, &told.written());
+                let mut reliability = ListReliability::of(visit);
+                reliability.learn(!visit.signals().is_empty(), interval.has_changed);
+                visit.set_site_value(RELIABILITY, &reliability.encode());
             }
-            let is_told = visit.state() == ContentState::Changed && !visit.signals().is_empty();
-            if !settings.announced || !is_told {
+            let is_reported = visit.state() == ContentState::Changed && !visit.signals().is_empty();
+            if !settings.announced || !is_reported {
                 return None;
             }
             count("announced", 1);
@@ -143,7 +145,7 @@ impl FeedTrigger {
         }
         let uri = visit.candidate().uri;
         let path = uri.split(['?', '#']).next().unwrap_or_default();
-        // Large sitemaps come as `.gz`.
+        // Large sitemaps are often compressed, as `.gz`.
         let path = path.strip_suffix(".gz").unwrap_or(path);
         self.settings
             .paths

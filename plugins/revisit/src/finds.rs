@@ -1,31 +1,31 @@
-//! Documents of a site that lead to new ones, such as front pages, sections and feeds, and how often they do. Their new links
-//! are found only when they are visited, so such a visit is worth more than the document's own change. Learned from the first
-//! visits of the new documents, and kept with the site.
+//! Documents of a site through which new ones are found, such as front pages, sections and feeds, and the rate of these finds.
+//! New links are found only by a visit, so a visit of such a document is worth more than its own change. The rates are learned
+//! from the first visits of the new documents, and kept with the site.
 
 use opilio_plugin::prelude::*;
 
 use crate::experience::{self, DAY};
 
-/// Name under which it is kept with the site.
+/// Name of the value that is kept with the site.
 pub(crate) const FINDS: &str = "finds";
 
-/// Version of its form.
+/// Version of the value's format.
 pub(crate) const FINDS_VERSION: u32 = 1;
 
-/// Number of remembered documents: those that lead to most others.
+/// Largest number of remembered documents: those with the most finds.
 const FINDERS_MAX: usize = 24;
 
-/// Days after which a found document counts for a third.
+/// Days after which a find counts for a third.
 const MEMORY: f64 = 60.0;
 
-/// The links of a document's first visit are older than the visit and do not predict new ones. All of them are found within
-/// this many milliseconds.
-const AT_ONCE: u64 = 60_000;
+/// Time from the first find in which finds are not counted, in milliseconds. They come from the first visit of the document:
+/// its links are older than the visit and do not predict new ones.
+const FIRST_READ: u64 = 60_000;
 
-/// Days added to the time since a document's first visit: a few finds soon after it prove little.
-const DOUBT: f64 = 1.0;
+/// Days added to the time since the first find, because a few finds soon after it are weak evidence.
+const DAYS_ADDED: f64 = 1.0;
 
-/// Documents that have led to others.
+/// Documents through which others were found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Finds {
     finders: Vec<Finder>,
@@ -33,13 +33,13 @@ pub(crate) struct Finds {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Finder {
-    /// Hash of its URI.
+    /// Hash of the document's URI.
     uri: u64,
     /// Time of the first document found through it, in minutes since 1970.
     first: u64,
-    /// Documents found since, faded by age.
+    /// Number of documents found since, faded to the time `at`.
     found: f64,
-    /// Time of the last fading, in minutes.
+    /// Time of the last find, in minutes since 1970.
     at: u64,
 }
 
@@ -48,10 +48,11 @@ impl Finds {
     pub(crate) fn of(visit: &Visit) -> Self {
         let kept = visit.site_value(FINDS);
         let kept = kept.filter(|kept| kept.version == FINDS_VERSION);
-        kept.map(|kept| Self::read(&kept.value)).unwrap_or_default()
+        kept.map(|kept| Self::decode(&kept.value))
+            .unwrap_or_default()
     }
 
-    fn read(value: &str) -> Self {
+    fn decode(value: &str) -> Self {
         let finder = |line: &str| {
             let mut numbers = line.split(' ').map(|number| number.parse::<u64>().ok());
             let mut next = || numbers.next().flatten();
@@ -67,7 +68,7 @@ impl Finds {
         }
     }
 
-    pub(crate) fn written(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let lines = self.finders.iter().map(|finder| {
             let found = (finder.found * 1000.0).round() as u64;
             format!("{} {} {found} {}", finder.uri, finder.first, finder.at)
@@ -88,15 +89,15 @@ impl Finds {
             return false;
         };
         let queued = visit.measure("days-queued").unwrap_or(0.0).max(0.0);
-        self.found_on(&via, visit.now().saturating_sub((queued * DAY) as u64));
+        self.add_find(&via, visit.now().saturating_sub((queued * DAY) as u64));
         true
     }
 
-    fn found_on(&mut self, via: &str, at: u64) {
+    fn add_find(&mut self, via: &str, at: u64) {
         let (uri, at) = (hash(via), minutes(at));
         if let Some(finder) = self.finders.iter_mut().find(|finder| finder.uri == uri) {
-            if at > finder.first + minutes(AT_ONCE) {
-                finder.found = 1.0 + finder.fading(at);
+            if at > finder.first + minutes(FIRST_READ) {
+                finder.found = 1.0 + finder.finds_at(at);
                 finder.at = finder.at.max(at);
             } else {
                 finder.first = finder.first.min(at);
@@ -104,9 +105,9 @@ impl Finds {
             return;
         }
         if self.finders.len() >= FINDERS_MAX {
-            // A document that leads to nothing is dropped; among equals, the one with the oldest find.
+            // Drops the document with the fewest finds; among equals, the one with the oldest find.
             let least = |one: &&Finder, other: &&Finder| {
-                let found = one.fading(at).total_cmp(&other.fading(at));
+                let found = one.finds_at(at).total_cmp(&other.finds_at(at));
                 found.then(one.at.cmp(&other.at))
             };
             let least = self.finders.iter().min_by(least).map(|least| least.uri);
@@ -120,7 +121,7 @@ impl Finds {
         });
     }
 
-    /// Documents found per day through the visited one.
+    /// Number of documents found per day through the visited one.
     pub(crate) fn rate(&self, visit: &Visit) -> f64 {
         if self.finders.iter().all(|finder| finder.found <= 0.0) {
             return 0.0;
@@ -132,14 +133,14 @@ impl Finds {
 }
 
 impl Finder {
-    /// Documents found, faded to a time.
-    fn fading(&self, at: u64) -> f64 {
+    /// Number of finds, faded to a time in minutes.
+    fn finds_at(&self, at: u64) -> f64 {
         self.found * (-days(self.at, at) / MEMORY).exp()
     }
 
     fn rate(&self, now: u64) -> f64 {
         let counted = MEMORY * -(-days(self.first, now) / MEMORY).exp_m1();
-        self.fading(now) / (counted + DOUBT)
+        self.finds_at(now) / (counted + DAYS_ADDED)
     }
 }
 
@@ -176,44 +177,44 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_at_first_is_no_find_and_what_comes_each_day_is() {
+    fn links_of_the_first_visit_do_not_count_as_finds() {
         let mut finds = Finds::default();
         let began = 400_000 * HOUR;
         for _ in 0..50 {
-            finds.found_on(FRONT, began);
+            finds.add_find(FRONT, began);
         }
         assert_eq!(rate_of(&finds, FRONT, began + 24 * HOUR), 0.0);
         for hour in 1..=30 * 24 {
             // Two a day.
             if hour % 12 == 0 {
-                finds.found_on(FRONT, began + hour * HOUR);
+                finds.add_find(FRONT, began + hour * HOUR);
             }
         }
         let rate = rate_of(&finds, FRONT, began + 30 * 24 * HOUR);
         assert!((1.8..2.1).contains(&rate), "{rate}");
-        // A document that leads to nothing more loses value gradually.
+        // Without new finds, the rate falls gradually.
         let later = rate_of(&finds, FRONT, began + 200 * 24 * HOUR);
         assert!(later < 0.1, "{later}");
-        let kept = finds.written();
-        assert_eq!(Finds::read(&kept).written(), kept);
+        let kept = finds.encode();
+        assert_eq!(Finds::decode(&kept).encode(), kept);
     }
 
     #[test]
-    fn those_that_lead_to_most_are_remembered() {
+    fn documents_with_the_most_finds_are_remembered() {
         let mut finds = Finds::default();
         for hour in [400_000, 400_024, 400_048] {
-            finds.found_on(FRONT, hour * HOUR);
+            finds.add_find(FRONT, hour * HOUR);
         }
         for page in 0..1_000 {
-            finds.found_on(&format!("https://a.example/{page}"), 400_050 * HOUR);
+            finds.add_find(&format!("https://a.example/{page}"), 400_050 * HOUR);
         }
         assert_eq!(finds.finders.len(), FINDERS_MAX);
         assert!(rate_of(&finds, FRONT, 400_072 * HOUR) > 0.3);
-        assert!(finds.written().len() < 4096);
+        assert!(finds.encode().len() < 4096);
     }
 
     #[test]
-    fn a_site_is_a_scheme_and_a_host() {
+    fn a_site_is_scheme_and_host() {
         assert_eq!(site("https://a.example/b/c"), "https://a.example");
         assert_eq!(site("https://a.example"), "https://a.example");
     }

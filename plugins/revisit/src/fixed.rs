@@ -1,5 +1,5 @@
-//! `fixed`: the same wait after every visit. For well-known types or parts of a site. Also for measuring how fast documents
-//! change, which needs visits independent of the result.
+//! `fixed`: the same wait after every visit. It suits types or parts of a site whose change rate is known. It also suits
+//! measurements of change rates: these need visits at times that do not depend on the results.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use opilio_plugin::prelude::*;
 
 use crate::media_types;
 
-/// Always answers the same wait.
+/// Returns the same wait after every visit.
 pub struct Fixed {
     settings: Settings,
 }

@@ -1,12 +1,12 @@
-//! `keyword-precedence`: ranks links from pages about a subject first. It steers a focused crawl by the fetched content, as
-//! described in Heritrix' precedence notes.
+//! `keyword-precedence`: ranks links from pages about a subject first. A focused crawl follows the fetched content this way, as
+//! described in the notes on precedence of Heritrix.
 
 use memchr::memmem::Finder;
 use opilio_plugin::prelude::*;
 
 use crate::words::Words;
 
-/// Media types besides `text/*` with text to read.
+/// Media types besides `text/*` whose text is searched.
 const TEXTS: [&str; 5] = [
     "application/xhtml+xml",
     "application/xml",
@@ -18,7 +18,9 @@ const TEXTS: [&str; 5] = [
 /// Ranks links by keywords.
 pub struct KeywordPrecedence {
     settings: Settings,
+    /// Keywords to find in the text of pages.
     on_pages: Vec<Finder<'static>>,
+    /// Keywords to find in URIs.
     in_addresses: Vec<Finder<'static>>,
 }
 
@@ -38,7 +40,7 @@ pub struct Settings {
     /// Precedence of all other links; 0 leaves them to the next plugin of the stack and to the profile.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: u8,
-    /// Least number of keyword occurrences on a page about the subject.
+    /// Smallest number of keyword occurrences on a page about the subject.
     #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
     pub enough: u32,
     /// Whether keywords must be whole words. Languages that do not separate words need `false`.
@@ -68,7 +70,7 @@ impl Plugin for KeywordPrecedence {
         let mut faults = Vec::new();
         let (mut on_pages, mut in_addresses) = (Vec::new(), Vec::new());
         for (index, keyword) in settings.keywords.iter().enumerate() {
-            let phrase = read(Words::of(keyword, false));
+            let phrase = normalise(Words::of(keyword, false));
             let bare = phrase.trim();
             if bare.is_empty() {
                 faults.push(SettingsFault::new(
@@ -86,7 +88,7 @@ impl Plugin for KeywordPrecedence {
             };
             on_pages.push(finder(bare));
             in_addresses.push(finder(bare));
-            // URIs also write phrases as one word.
+            // URIs often contain phrases as one word.
             let joined = bare.replace(' ', "");
             if joined != bare {
                 in_addresses.push(finder(&joined));
@@ -113,7 +115,7 @@ impl Precedence for KeywordPrecedence {
         let otherwise = Some(settings.otherwise).filter(|rank| *rank > 0);
         let by_page = match document {
             _ if settings.keywords.is_empty() => return vec![None; candidates.len()],
-            // Seeds were chosen by the operator: only their URI ranks them.
+            // Seeds have no page. Only their URI ranks them.
             None => None,
             Some(page) if self.is_about(page) => {
                 count("pages", 1);
@@ -123,7 +125,7 @@ impl Precedence for KeywordPrecedence {
             Some(_) => otherwise,
         };
         let rank = |candidate: CandidateView<'_>| {
-            let address = read(Words::of(&unescaped(candidate.uri()), false));
+            let address = normalise(Words::of(&percent_decode(candidate.uri()), false));
             let has_one = |finder: &Finder<'_>| finder.find(address.as_bytes()).is_some();
             match self.in_addresses.iter().any(has_one) {
                 true => Some(settings.in_address.min(by_page.unwrap_or(u8::MAX))),
@@ -135,13 +137,14 @@ impl Precedence for KeywordPrecedence {
 }
 
 impl KeywordPrecedence {
+    /// Whether the page has enough keywords.
     fn is_about(&self, page: &Document) -> bool {
         let media_type = page.media_type();
         if !media_type.starts_with("text/") && !TEXTS.contains(&media_type.as_str()) {
             return false;
         }
         let is_markup = media_type == "text/html" || media_type.ends_with("xml");
-        let text = read(Words::of(&page.text(), is_markup));
+        let text = normalise(Words::of(&page.text(), is_markup));
         let mut found = 0;
         for finder in &self.on_pages {
             let mut at = 0;
@@ -158,8 +161,8 @@ impl KeywordPrecedence {
     }
 }
 
-/// Words in lower case, with a blank before and after each.
-fn read<'w>(words: impl Iterator<Item = &'w str>) -> String {
+/// Joins words in lower case, with a blank before and after each.
+fn normalise<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let mut text = String::from(" ");
     for word in words {
         text.extend(word.chars().flat_map(char::to_lowercase));
@@ -169,7 +172,7 @@ fn read<'w>(words: impl Iterator<Item = &'w str>) -> String {
 }
 
 /// A URI with its percent-escapes decoded. Invalid UTF-8 becomes U+FFFD.
-fn unescaped(uri: &str) -> String {
+fn percent_decode(uri: &str) -> String {
     let bytes = uri.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -196,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_undone_and_what_is_none_stays() {
+    fn valid_percent_escapes_are_decoded() {
         for (uri, expected) in [
             ("http://a.org/folk%20dance", "http://a.org/folk dance"),
             ("http://a.org/%C3%BEj%C3%B3%C3%B0", "http://a.org/þjóð"),
@@ -204,7 +207,7 @@ mod tests {
             ("http://a.org/%zz%4", "http://a.org/%zz%4"),
             ("http://a.org/%+1", "http://a.org/%+1"),
         ] {
-            assert_eq!(unescaped(uri), expected);
+            assert_eq!(percent_decode(uri), expected);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Plugins that schedule visits. They share one component because they share most of its code.
+//! Plugins that schedule visits. They share one component because they share most of their code.
 //!
 //! - Waits: `adaptive`, `poisson`, `budgeted`, `fixed`, `feed-trigger`.
-//! - Change detection: `unchanged-headers` from the headers, `strict` and `similar` once the bytes are known to differ.
+//! - Change detection: `unchanged-headers` compares headers. `strict` and `similar` decide when the bytes differ.
 //! - Precedence of links: `keyword-precedence`, `link-precedence`.
 //!
 //! README.md describes each. docs/CHANGE.md explains how the revisit plugins work together.
@@ -15,6 +15,7 @@ pub mod fixed;
 mod index;
 pub mod keyword_precedence;
 pub mod link_precedence;
+mod list_reliability;
 mod media_types;
 mod numbers;
 pub mod poisson;
@@ -24,7 +25,6 @@ mod rhythm;
 pub mod similar;
 mod spread;
 pub mod strict;
-mod told;
 pub mod unchanged_headers;
 mod words;
 

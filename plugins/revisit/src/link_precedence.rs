@@ -1,5 +1,5 @@
-//! `link-precedence`: ranks links by the page that they were found on. Like PageRank (Page and Brin 1998) it divides a page's
-//! worth among its links, but page by page during the crawl. README.md states the rule.
+//! `link-precedence`: ranks links by the page on which they were found. Like PageRank (Page and Brin 1998), it divides a page's
+//! value among its links, but page by page during the crawl. README.md has the rule.
 
 use opilio_plugin::prelude::*;
 
@@ -16,7 +16,7 @@ pub struct Settings {
     #[schemars(range(max = 50), extend("x-opilio-overridable" = true))]
     pub per_hop: u8,
     /// Precedence added for each doubling of the number of links on the page: each link then has half as much of the page's
-    /// worth.
+    /// value.
     #[schemars(range(max = 50), extend("x-opilio-overridable" = true))]
     pub per_doubling: u8,
     /// Precedence subtracted for a link to another host. Such a link recommends a site; links within a site only serve
@@ -70,33 +70,34 @@ impl LinkPrecedence {
         } = self.settings;
         // The last hop is the link itself.
         let hops = link_hops(candidate.hop_path()).saturating_sub(1);
-        let is_elsewhere = host(candidate.via_surt().unwrap_or_default()) != host(candidate.surt());
+        let is_other_host =
+            host(candidate.via_surt().unwrap_or_default()) != host(candidate.surt());
         let later = hops
             .saturating_mul(u32::from(per_hop))
             .saturating_add(doublings * u32::from(per_doubling));
-        let sooner = u32::from(other_host) * u32::from(is_elsewhere);
+        let sooner = u32::from(other_host) * u32::from(is_other_host);
         let rank = later.saturating_add(1).saturating_sub(sooner).max(1);
         u8::try_from(rank).unwrap_or(u8::MAX)
     }
 }
 
-/// Whether people could follow it from a page. Redirects and embeds are left to the profile.
+/// Whether the candidate is a link that people can follow from a page. Redirects and embeds are left to the profile.
 fn is_link(candidate: &CandidateView<'_>) -> bool {
     candidate.via().is_some() && candidate.hop_path().ends_with(['L', 'S'])
 }
 
-/// Link hops of a hop path such as `LLE` or, beyond 50 hops, `12+LLE…`. Hops left out count as links.
+/// Number of link hops of a hop path such as `LLE` or, beyond 50 hops, `12+LLE…`. Omitted hops count as links.
 fn link_hops(path: &str) -> u32 {
-    let (left_out, rest) = path.split_once('+').unwrap_or(("0", path));
+    let (omitted, rest) = path.split_once('+').unwrap_or(("0", path));
     let links = rest.bytes().filter(|hop| b"LSM".contains(hop)).count();
-    let left_out: u32 = left_out.parse().unwrap_or(0);
-    left_out.saturating_add(u32::try_from(links).unwrap_or(u32::MAX))
+    let omitted: u32 = omitted.parse().unwrap_or(0);
+    omitted.saturating_add(u32::try_from(links).unwrap_or(u32::MAX))
 }
 
 /// The host of a SURT: `(org,example,` for `http://(org,example,)/path`.
 fn host(surt: &str) -> &str {
-    let behind = surt.find('(').map_or("", |at| &surt[at..]);
-    behind.split([')', ':']).next().unwrap_or_default()
+    let authority = surt.find('(').map_or("", |at| &surt[at..]);
+    authority.split([')', ':']).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hops_and_hosts_are_read() {
+    fn hops_and_hosts_are_parsed() {
         assert_eq!(link_hops("LLERS"), 3);
         assert_eq!(link_hops("12+LE"), 13);
         assert_eq!(host("http://(org,example,)/a(b)"), "(org,example,");

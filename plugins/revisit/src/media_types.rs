@@ -1,24 +1,24 @@
-//! Media type patterns, as settings write them: `text/html`, `text/*`, `*/*`, `*/*+json`. The asterisk matches any text within
-//! its half.
+//! Media type patterns of settings: `text/html`, `text/*`, `*/*`, `*/*+json`. An asterisk matches any text before or after the
+//! slash, but not across it.
 
 use opilio_plugin::prelude::*;
 
-/// Whether a response's type matches a pattern. An empty list matches every type.
+/// Whether a media type matches one of the patterns. An empty list matches every type.
 pub(crate) fn is_among(patterns: &[String], media_type: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, media_type))
 }
 
-/// A fault for each invalid pattern.
+/// Returns a fault for each invalid pattern.
 pub(crate) fn faults<'a>(
     pointer: &'a str,
     patterns: &'a [String],
 ) -> impl Iterator<Item = SettingsFault> + 'a {
-    let is_none = |pattern: &str| {
-        let odd = |c: char| c.is_ascii_uppercase() || c.is_whitespace() || c == ';';
-        pattern.split('/').count() != 2 || pattern.contains(odd)
+    let is_invalid = |pattern: &str| {
+        let is_forbidden = |c: char| c.is_ascii_uppercase() || c.is_whitespace() || c == ';';
+        pattern.split('/').count() != 2 || pattern.contains(is_forbidden)
     };
     let faulty = patterns.iter().enumerate();
-    let faulty = faulty.filter(move |(_, pattern)| is_none(pattern));
+    let faulty = faulty.filter(move |(_, pattern)| is_invalid(pattern));
     faulty.map(move |(at, pattern)| {
         let problem =
             format!("`{pattern}` is not a media type; write it like `text/html` or `image/*`");
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_match_by_halves() {
+    fn type_and_subtype_are_matched_separately() {
         for (pattern, media_type, expected) in [
             ("text/html", "text/html", true),
             ("text/*", "text/html", true),

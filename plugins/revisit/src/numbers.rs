@@ -1,8 +1,8 @@
-//! Numbers as they are kept with URIs and sites: decimal, separated by spaces.
+//! The text form of numbers that plugins keep with URIs and sites: decimal, separated by spaces.
 
 use std::fmt::Write as _;
 
-pub(crate) fn written(numbers: impl IntoIterator<Item = u32>) -> String {
+pub(crate) fn join(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut text = String::new();
     for number in numbers {
         let space = if text.is_empty() { "" } else { " " };
@@ -13,7 +13,7 @@ pub(crate) fn written(numbers: impl IntoIterator<Item = u32>) -> String {
 }
 
 /// Parses numbers. Invalid ones count as 0.
-pub(crate) fn read(text: &str) -> impl Iterator<Item = u32> {
+pub(crate) fn parse(text: &str) -> impl Iterator<Item = u32> {
     text.split(' ').map(|number| number.parse().unwrap_or(0))
 }
 
@@ -22,10 +22,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_as_they_were_written() {
-        let text = written([7, 0, u32::MAX]);
+    fn parsing_reverses_joining() {
+        let text = join([7, 0, u32::MAX]);
         assert_eq!(text, "7 0 4294967295");
-        assert_eq!(read(&text).collect::<Vec<_>>(), [7, 0, u32::MAX]);
-        assert_eq!(read("1 x").collect::<Vec<_>>(), [1, 0]);
+        assert_eq!(parse(&text).collect::<Vec<_>>(), [7, 0, u32::MAX]);
+        assert_eq!(parse("1 x").collect::<Vec<_>>(), [1, 0]);
     }
 }

@@ -101,7 +101,7 @@ impl WaitEvaluator for Poisson {
             return None;
         }
         let mut evidence = experience::evidence(visit, settings.memory);
-        let usual = experience::usual(visit, settings.prior_weight);
+        let usual = experience::usual_rate(visit, settings.prior_weight);
         let mut rhythm = settings.rhythm.then(|| Rhythm::of(visit, &self.holidays));
         let interval = experience::interval(visit).filter(|_| experience::is_visit(visit));
         if let Some(interval) = interval {
@@ -110,10 +110,10 @@ impl WaitEvaluator for Poisson {
             if let Some(rhythm) = &mut rhythm
                 && rhythm.learn(interval.from, interval.to, interval.has_changed, expected)
             {
-                visit.set_site_value(RHYTHM, &rhythm.written());
+                visit.set_site_value(RHYTHM, &rhythm.encode());
             }
             evidence.add(days, interval.has_changed, settings.memory);
-            visit.set_attribute(EVIDENCE, &evidence.written());
+            visit.set_attribute(EVIDENCE, &evidence.encode());
         }
         let rate = evidence.rate(usual, 0.5);
         let days = -(1.0 - settings.changed_share).ln() / rate;
@@ -126,7 +126,7 @@ impl WaitEvaluator for Poisson {
     }
 }
 
-/// Days between two times, by the rhythm of the site if it is learned.
+/// Days between two times, weighted by the rhythm of the site if it is learned.
 pub(crate) fn days(rhythm: Option<&Rhythm>, from: u64, to: u64) -> f64 {
     match rhythm {
         Some(rhythm) => rhythm.days(from, to),
@@ -134,7 +134,7 @@ pub(crate) fn days(rhythm: Option<&Rhythm>, from: u64, to: u64) -> f64 {
     }
 }
 
-/// Milliseconds until so many days have passed, by the same measure.
+/// Milliseconds from a time until a number of such days have passed.
 pub(crate) fn until(rhythm: Option<&Rhythm>, from: u64, days: f64) -> u64 {
     match rhythm {
         Some(rhythm) => rhythm.until(from, days),

@@ -1,16 +1,17 @@
-//! Latest time of the next visit of a document that has never been compared with itself. The promise holds even if prices rise.
-//! Otherwise such a document could be postponed again and again, and never show how it changes.
+//! Latest time of the next visit of a document that has not been compared with an earlier version yet. The promise holds even
+//! if prices rise. Otherwise the visit could be postponed again and again, and the document's change rate would stay unknown.
 
 use opilio_plugin::prelude::*;
 
-/// Name under which a promise is kept with the URI, in milliseconds since 1970.
+/// Name of the promise that is kept with the URI, in milliseconds since 1970.
 pub(crate) const PROMISE: &str = "promise";
 
-/// Version of its form.
+/// Version of the value's format.
 pub(crate) const PROMISE_VERSION: u32 = 1;
 
-/// The time promised at the last visit. A visit promises `due` and keeps it; a reconsideration keeps nothing.
-pub(crate) fn latest(visit: &Visit, due: u64) -> u64 {
+/// Latest due time, in milliseconds since 1970. A visit stores `due` as the promise and returns it. A reconsideration returns
+/// the stored promise, if there is one.
+pub(crate) fn latest_due(visit: &Visit, due: u64) -> u64 {
     let kept = visit
         .attribute(PROMISE)
         .filter(|kept| kept.version == PROMISE_VERSION && visit.status() == 0);
@@ -29,9 +30,9 @@ mod tests {
     use opilio_plugin::KeptValue;
     use opilio_plugin::testing::{KeptFacts, VisitFacts, visit};
 
-    /// `cases/budgeted.json` tests that the promise holds until then.
+    /// `cases/budgeted.json` tests that a reconsideration returns the promise.
     #[test]
-    fn a_visit_promises_anew() {
+    fn a_visit_replaces_the_promise() {
         let earlier = KeptValue {
             version: PROMISE_VERSION,
             value: "30".to_owned(),
@@ -44,7 +45,7 @@ mod tests {
             },
             ..VisitFacts::default()
         });
-        assert_eq!(latest(&visited, 70), 70);
+        assert_eq!(latest_due(&visited, 70), 70);
         assert_eq!(visited.attribute(PROMISE).unwrap().value, "70");
     }
 }

@@ -1,37 +1,39 @@
-//! Hours of the day and days of the week, in UTC, in which a site's documents change. Kept with the site, because one document
-//! changes too seldom to show a rhythm. Time is then measured by the changes usual in it: an hour of the night without changes
-//! counts for almost no time.
+//! Hours of the day and days of the week, in UTC, in which a site's documents change. They are learned and kept for the site,
+//! because one document changes too seldom to show a rhythm. An hour is then weighted by its usual number of changes: a night
+//! hour without changes counts for almost no time.
 
 use opilio_plugin::prelude::*;
 
 use crate::numbers;
 
-/// Name under which it is kept with the site.
+/// Name of the value that is kept with the site.
 pub(crate) const RHYTHM: &str = "rhythm";
 
-/// Version of its form.
+/// Version of the value's format.
 pub(crate) const RHYTHM_VERSION: u32 = 1;
 
+/// An hour in milliseconds.
 const HOUR: u64 = 3_600_000;
 
-/// Longest interval that gives information on hours.
-const TELLS_HOURS: u64 = 12 * HOUR;
+/// Longest interval from which hours of the day are learned, in milliseconds.
+const HOURS_INTERVAL_MAX: u64 = 12 * HOUR;
 
-/// Longest interval that gives information on days.
-const TELLS_DAYS: u64 = 72 * HOUR;
+/// Longest interval from which days of the week are learned, in milliseconds.
+const DAYS_INTERVAL_MAX: u64 = 72 * HOUR;
 
-/// Number of changes that evenness counts for in each class. Until as many are seen, hours and days hardly differ.
-const EVEN: f64 = 6.0;
+/// Number of evenly distributed changes assumed in each class. Until as many are expected, the weights hardly differ.
+const EVEN_CHANGES: f64 = 6.0;
 
-/// Limit of the expected changes. Past it all counts are halved, so that a site may change its rhythm.
-const SEEN_MAX: f64 = 400.0;
+/// Largest number of expected changes in a class. Above it, the counts of the class are halved, because the rhythm may change.
+const EXPECTED_MAX: f64 = 400.0;
 
-/// Length in hours after which the hours even out.
-const LOOKED_AHEAD: u64 = 14 * 24;
+/// Longest time in hours for which hours are weighted. In a longer time the weights average out.
+const HOURS_AHEAD_MAX: u64 = 14 * 24;
 
-/// Changes seen, and changes expected if all times were alike: by hour, then by day, Monday first.
+/// Rhythm of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Rhythm {
+    /// Changes seen, and changes expected if all times were equal. The classes are the 24 hours, then the 7 days from Monday.
     classes: [(f64, f64); 31],
     /// Days since 1970 that count as Sundays.
     holidays: Vec<u64>,
@@ -46,7 +48,7 @@ impl Rhythm {
         };
         let kept = visit.site_value(RHYTHM);
         if let Some(kept) = kept.filter(|kept| kept.version == RHYTHM_VERSION) {
-            let mut numbers = numbers::read(&kept.value).map(|number| f64::from(number) / 100.0);
+            let mut numbers = numbers::parse(&kept.value).map(|number| f64::from(number) / 100.0);
             for (seen, expected) in &mut rhythm.classes {
                 *seen = numbers.next().unwrap_or(0.0);
                 *expected = numbers.next().unwrap_or(0.0);
@@ -55,16 +57,16 @@ impl Rhythm {
         rhythm
     }
 
-    pub(crate) fn written(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let numbers = self
             .classes
             .iter()
             .flat_map(|&(seen, expected)| [seen, expected]);
-        numbers::written(numbers.map(|number| (number * 100.0).round() as u32))
+        numbers::join(numbers.map(|number| (number * 100.0).round() as u32))
     }
 
-    /// Learns from a visit to a document with so many changes a day. Returns whether anything was learned. `rate` is called
-    /// only if there is something to learn.
+    /// Learns from the interval before a visit. Returns whether the interval was short enough for that. `rate` returns the
+    /// document's rate in changes a day, and is only called if needed.
     pub(crate) fn learn(
         &mut self,
         from: u64,
@@ -72,26 +74,26 @@ impl Rhythm {
         has_changed: bool,
         rate: impl FnOnce() -> f64,
     ) -> bool {
-        let long = to.saturating_sub(from);
-        if long == 0 || long > TELLS_DAYS {
+        let length = to.saturating_sub(from);
+        if length == 0 || length > DAYS_INTERVAL_MAX {
             return false;
         }
-        // A visit sees at most one change of an interval.
-        let expected = 1.0 - (-rate() * long as f64 / (24.0 * HOUR as f64)).exp();
+        // A visit finds at most one change of an interval.
+        let expected = 1.0 - (-rate() * length as f64 / (24.0 * HOUR as f64)).exp();
         let seen = f64::from(u8::from(has_changed));
         let mut at = from;
         while at < to {
             let end = (at / HOUR * HOUR + HOUR).min(to);
-            let share = (end - at) as f64 / long as f64;
+            let share = (end - at) as f64 / length as f64;
             let (hour, day) = self.classes_of(at);
-            let tells_hours = long <= TELLS_HOURS;
-            for class in [hour, day].into_iter().skip(usize::from(!tells_hours)) {
-                let (was_seen, was_expected) = &mut self.classes[class];
-                *was_seen += share * seen;
-                *was_expected += share * expected;
-                if *was_expected > SEEN_MAX {
-                    *was_seen /= 2.0;
-                    *was_expected /= 2.0;
+            let learns_hours = length <= HOURS_INTERVAL_MAX;
+            for class in [hour, day].into_iter().skip(usize::from(!learns_hours)) {
+                let (sum_seen, sum_expected) = &mut self.classes[class];
+                *sum_seen += share * seen;
+                *sum_expected += share * expected;
+                if *sum_expected > EXPECTED_MAX {
+                    *sum_seen /= 2.0;
+                    *sum_expected /= 2.0;
                 }
             }
             at = end;
@@ -99,9 +101,9 @@ impl Rhythm {
         true
     }
 
-    /// Days between two times, weighted by the changes usual in them.
+    /// Days between two times in milliseconds, weighted by the usual number of changes.
     pub(crate) fn days(&self, from: u64, to: u64) -> f64 {
-        if to.saturating_sub(from) > LOOKED_AHEAD * HOUR {
+        if to.saturating_sub(from) > HOURS_AHEAD_MAX * HOUR {
             return (to - from) as f64 / (24.0 * HOUR as f64);
         }
         let weights = self.weights();
@@ -115,15 +117,15 @@ impl Rhythm {
         days / (24.0 * HOUR as f64)
     }
 
-    /// Milliseconds after `from` until so many weighted days have passed.
+    /// Milliseconds from `from` until a number of weighted days have passed.
     pub(crate) fn until(&self, from: u64, days: f64) -> u64 {
         let mut left = days * 24.0 * HOUR as f64;
-        if left > (LOOKED_AHEAD * HOUR) as f64 {
+        if left > (HOURS_AHEAD_MAX * HOUR) as f64 {
             return left as u64;
         }
         let weights = self.weights();
         let mut at = from;
-        let end = from + 2 * LOOKED_AHEAD * HOUR;
+        let end = from + 2 * HOURS_AHEAD_MAX * HOUR;
         while at < end {
             let next = at / HOUR * HOUR + HOUR;
             let weight = self.weight(&weights, at).max(1e-3);
@@ -137,11 +139,11 @@ impl Rhythm {
         at - from
     }
 
-    /// Weight of each class relative to the average; each kind averages 1.
+    /// Weight of each class. The weights of the hours average 1, and so do those of the days.
     fn weights(&self) -> [f64; 31] {
         let mut weights = self
             .classes
-            .map(|(seen, expected)| (seen + EVEN) / (expected + EVEN));
+            .map(|(seen, expected)| (seen + EVEN_CHANGES) / (expected + EVEN_CHANGES));
         for kind in [0..24, 24..31] {
             let mean = weights[kind.clone()].iter().sum::<f64>() / kind.len() as f64;
             weights[kind].iter_mut().for_each(|weight| *weight /= mean);
@@ -206,11 +208,11 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::{VisitFacts, visit};
 
-    /// A site whose documents change between 6 and 18 o'clock, one change an hour, seen every three hours.
+    /// A site whose documents change between 6:00 and 18:00, visited every three hours.
     fn by_day() -> Rhythm {
         let mut rhythm = Rhythm::of(&visit(VisitFacts::default()), &[]);
-        for turn in 0..4_000_u64 {
-            let from = turn * 3 * HOUR;
+        for interval in 0..4_000_u64 {
+            let from = interval * 3 * HOUR;
             let is_day = (6..18).contains(&(from / HOUR % 24));
             rhythm.learn(from, from + 3 * HOUR, is_day, || 6.0);
         }
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_night_is_hardly_any_time() {
+    fn hours_without_changes_count_little() {
         let rhythm = by_day();
         let noon = 100 * 24 * HOUR + 12 * HOUR;
         let midnight = noon + 12 * HOUR;
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn without_evidence_all_times_are_alike() {
+    fn without_visits_all_hours_weigh_the_same() {
         let rhythm = Rhythm::of(&visit(VisitFacts::default()), &[]);
         assert!((rhythm.days(5, 5 + 7 * HOUR) - 7.0 / 24.0).abs() < 1e-6);
         assert_eq!(rhythm.until(5, 0.5), 12 * HOUR);
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holiday_is_like_a_sunday() {
+    fn a_holiday_counts_as_a_sunday() {
         let mut rhythm = Rhythm::of(
             &visit(VisitFacts::default()),
             &[day_of("2026-12-25").unwrap()],
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_days_since_1970() {
+    fn dates_are_converted_to_days_since_1970() {
         for (date, day) in [
             ("1970-01-01", Some(0)),
             ("2000-03-01", Some(11_017)),

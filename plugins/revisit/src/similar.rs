@@ -1,10 +1,10 @@
-//! `similar`: takes an almost identical version for unchanged, for sites of lesser interest. One exchanged word in a statement
-//! can be all that matters. README.md and docs/CHANGE.md explain why no crawl does this by default.
+//! `similar`: counts an almost identical version as unchanged, for sites of low importance. No crawl does this by default,
+//! because a single changed word can matter (README.md, docs/CHANGE.md).
 //!
 //! A page is represented by the set of its shingles, runs of a few words (Broder 1997). The likeness of two versions is the
 //! share of shingles that they have in common. Only a sketch of the set is kept. Shingles are distributed to bins by their
-//! hash, and each bin keeps the smallest (one permutation hashing, Li, Owen and Zhang 2012). The share of equal bins estimates
-//! the likeness. With 512 bins the standard error is below 2.3 %, and below 1 % at a likeness of 95 %.
+//! hash, and each bin keeps the smallest hash (one permutation hashing, Li, Owen and Zhang 2012). The share of equal bins
+//! estimates the likeness. With 512 bins the standard error is below 2.3 %, and below 1 % at a likeness of 95 %.
 
 use opilio_plugin::prelude::*;
 
@@ -16,13 +16,13 @@ const BINS: usize = 512;
 /// Value of an empty bin.
 const EMPTY: u32 = u32::MAX;
 
-/// First byte of a fingerprint.
+/// First byte of a fingerprint: the version of its format.
 const FORM: u8 = 1;
 
-/// Most words of a shingle.
+/// Largest number of words in a shingle.
 const WORDS_MAX: u32 = 32;
 
-/// Takes small differences for unchanged.
+/// Counts a document with small differences as unchanged.
 pub struct Similar {
     settings: Settings,
 }
@@ -31,7 +31,8 @@ pub struct Similar {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Least likeness of two versions that count as one, from 0 to 1: the share of shingles that they have in common.
+    /// Smallest likeness of two versions that count as one: the share of shingles that they have in common, above 0 and up to
+    /// 1.
     #[schemars(range(min = 0, max = 1), extend("x-opilio-overridable" = true))]
     pub threshold: f64,
     /// Number of words in a shingle. A larger number gives each word more weight.
@@ -93,22 +94,22 @@ impl ChangeEvaluator for Similar {
         let text = document.text();
         let is_markup = document.media_type() != "text/plain";
         let Some(sketch) = Sketch::of(&text, is_markup, self.settings.words) else {
-            // No text to compare: most likely a page that scripts render.
+            // No text to compare: most likely the scripts of the page insert it.
             return Comparison::pass();
         };
-        let comparison = match last.and_then(Sketch::read) {
+        let comparison = match last.and_then(Sketch::decode) {
             None => Comparison::pass(),
             Some(last) => {
-                let alike = sketch.likeness(&last);
-                // Rounded down, so that a likeness reported as the threshold reaches it.
-                let reason = format!("{}%-alike", (alike * 100.0) as u32);
-                match alike >= self.settings.threshold {
+                let likeness = sketch.likeness(&last);
+                // Rounded down: a reported likeness of the threshold or more means that the threshold was reached.
+                let reason = format!("{}%-alike", (likeness * 100.0) as u32);
+                match likeness >= self.settings.threshold {
                     true => Comparison::unchanged(reason),
                     false => Comparison::changed(reason),
                 }
             }
         };
-        comparison.fingerprint(sketch.written())
+        comparison.fingerprint(sketch.encode())
     }
 }
 
@@ -116,7 +117,7 @@ impl ChangeEvaluator for Similar {
 struct Sketch([u32; BINS]);
 
 impl Sketch {
-    /// None for a text without words.
+    /// Returns the sketch of a text, or `None` if it has no words.
     fn of(text: &str, is_markup: bool, words: u32) -> Option<Self> {
         let words = words as usize;
         let mut sketch = Self([EMPTY; BINS]);
@@ -140,16 +141,16 @@ impl Sketch {
     }
 
     fn add(&mut self, run: &[u64]) {
-        let hash = mixed(run.iter().fold(0, |hash: u64, word| {
+        let hash = mix_bits(run.iter().fold(0, |hash: u64, word| {
             hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(*word)
         }));
         let bin = (hash >> 32) as usize % BINS;
-        // The lower half of the hash; the bin does not depend on it. All ones stands for an empty bin.
+        // The lower half of the hash, because the bin is derived from the upper half. All ones stands for an empty bin.
         let value = (hash as u32).min(EMPTY - 1);
         self.0[bin] = self.0[bin].min(value);
     }
 
-    /// The share of equal bins among those used by either.
+    /// Share of equal bins among those used by either sketch.
     fn likeness(&self, other: &Self) -> f64 {
         let pairs = || self.0.iter().zip(&other.0);
         let used = pairs().filter(|&(a, b)| (*a, *b) != (EMPTY, EMPTY)).count();
@@ -160,13 +161,13 @@ impl Sketch {
         }
     }
 
-    fn written(&self) -> Vec<u8> {
+    fn encode(&self) -> Vec<u8> {
         let numbers = self.0.iter().flat_map(|value| value.to_le_bytes());
         std::iter::once(FORM).chain(numbers).collect()
     }
 
-    /// None if the form is unknown.
-    fn read(bytes: &[u8]) -> Option<Self> {
+    /// Parses a fingerprint. Returns `None` if its format is unknown.
+    fn decode(bytes: &[u8]) -> Option<Self> {
         let (&form, numbers) = bytes.split_first()?;
         if form != FORM || numbers.len() != BINS * 4 {
             return None;
@@ -187,7 +188,7 @@ fn hash_of(word: &str) -> u64 {
 }
 
 /// The finaliser of splitmix64.
-fn mixed(mut hash: u64) -> u64 {
+fn mix_bits(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::{VisitFacts, document, visit};
 
-    /// A text of so many words; the words in `others` are different.
+    /// A text of a number of words. The words at the positions in `others` are different.
     fn text(words: usize, others: std::ops::Range<usize>) -> String {
         let word = |n| match others.contains(&n) {
             true => format!("other{n} "),
@@ -209,9 +210,9 @@ mod tests {
         (0..words).map(word).collect()
     }
 
-    /// Likeness counted shingle by shingle, against the estimate.
+    /// Compares the estimate with the likeness of all shingles.
     #[test]
-    fn the_estimate_is_near_the_truth() {
+    fn estimate_is_close_to_the_likeness() {
         for (words, others) in [
             (300, 0..0),
             (300, 100..101),
@@ -237,33 +238,33 @@ mod tests {
         }
     }
 
-    /// The comparison is with the last archived version: small steps add up until they count as a change.
+    /// Versions are compared with the last archived one, so small differences add up until they count as a change.
     #[test]
-    fn steps_that_are_too_small_each_add_up() {
+    fn small_differences_add_up() {
         let similar = Similar::new(Settings::default()).unwrap();
-        let ask = |text: &str, last: Option<&[u8]>| {
+        let compare = |text: &str, last: Option<&[u8]>| {
             let page = document("http://a.org/")
                 .media_type("text/plain")
                 .text(text);
             similar.compare(&page, &visit(VisitFacts::default()), last)
         };
-        let archived = ask(&text(300, 0..0), None).fingerprint.unwrap();
+        let archived = compare(&text(300, 0..0), None).fingerprint.unwrap();
         assert!(archived.len() <= 4096, "{}", archived.len());
         let first = (1..100).find(|&n| {
-            let answer = ask(&text(300, 0..n), Some(&archived));
+            let answer = compare(&text(300, 0..n), Some(&archived));
             answer.difference == Some(Difference::Changed)
         });
         assert!((3..12).contains(&first.unwrap()), "{first:?}");
     }
 
     #[test]
-    fn a_fingerprint_of_another_form_is_none() {
+    fn unknown_formats_of_fingerprints_are_rejected() {
         let sketch = Sketch::of("one two three four five", false, 4).unwrap();
-        let mut bytes = sketch.written();
-        assert_eq!(Sketch::read(&bytes).unwrap().0, sketch.0);
+        let mut bytes = sketch.encode();
+        assert_eq!(Sketch::decode(&bytes).unwrap().0, sketch.0);
         bytes[0] = 2;
-        assert!(Sketch::read(&bytes).is_none());
-        assert!(Sketch::read(&bytes[..9]).is_none());
-        assert!(Sketch::read(&[]).is_none());
+        assert!(Sketch::decode(&bytes).is_none());
+        assert!(Sketch::decode(&bytes[..9]).is_none());
+        assert!(Sketch::decode(&[]).is_none());
     }
 }

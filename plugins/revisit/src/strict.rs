@@ -1,5 +1,5 @@
-//! `strict`: counts every difference as a new version. This is also the default if no evaluator answers. In a stack it ends the
-//! evaluation before later evaluators, or replaces `similar` for important sites.
+//! `strict`: counts every difference as a new version, as Opilio does if no evaluator answers. In a stack, later evaluators
+//! are not called. An override can use it instead of `similar` for important sites.
 
 use opilio_plugin::prelude::*;
 

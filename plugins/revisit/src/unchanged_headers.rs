@@ -1,26 +1,26 @@
-//! `unchanged-headers`: predicts from the headers of a response whether its body is worth fetching. A server may send the same
-//! `Last-Modified`, `ETag` or both as for the last archived version. The filter then believes it and skips the body, if the
-//! site has earned that trust.
+//! `unchanged-headers`: predicts from the headers of a response whether its body has changed. If a server sends the same
+//! `Last-Modified`, `ETag` or both as for the last archived version, the filter predicts no change. It skips the body if
+//! earlier predictions for the site were right.
 //!
 //! A Danish study measured four ways to predict change from the two headers. Sigurðsson 2005 (section 5.4, "trust level" in
-//! chapter 8) proposes to check predictions against digests, and to sample fewer of them the more have been right. The filter
-//! does both.
+//! chapter 8) proposes to compare predictions with digests, and to check a smaller sample of them the more were right. The
+//! filter does both.
 //!
-//! At mid-fetch it predicts, and lets the body pass if the prediction is to be checked. At the stage archive, when the content
-//! state is known, it makes the same prediction again and compares. So it must be in both stacks. A predicted change is not
-//! counted, because many servers give every answer a new date.
+//! At the stage mid-fetch, the filter predicts, and lets the body pass if the prediction is to be checked. At the stage
+//! archive, where the content state is known, it makes the same prediction again and compares. So it must be in both stacks.
+//! Only predictions of no change are counted in a site's record, because many servers send a new date with every response.
 
 use opilio_plugin::prelude::*;
 
 use crate::experience;
 
-/// Name under which the site's record is kept.
+/// Name of the record that is kept with the site.
 const TRUST: &str = "trust";
 
-/// Version of the record's form.
+/// Version of the record's format.
 const TRUST_VERSION: u32 = 1;
 
-/// Predicts from headers, and keeps score.
+/// Predicts from headers whether bodies have changed, and checks a part of the predictions.
 pub struct UnchangedHeaders {
     settings: Settings,
 }
@@ -37,13 +37,13 @@ pub struct Settings {
     /// trusted at once.
     #[schemars(range(max = 1_000_000), extend("x-opilio-overridable" = true))]
     pub trust_after: u32,
-    /// Share of a trusted site's predictions that are checked, between 0 and 1. Young trust is checked more: `trust-after`
-    /// divided by the number of right predictions.
+    /// Share of a trusted site's predictions that are checked, between 0 and 1. At first the share is larger: `trust-after`
+    /// divided by the number of right predictions in a row.
     #[schemars(range(min = 0, max = 1), extend("x-opilio-overridable" = true))]
     pub samples: f64,
 }
 
-/// The four schemes of the study.
+/// Headers that must show a change: the four schemes of the Danish study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
@@ -58,7 +58,8 @@ pub enum Scheme {
 }
 
 impl Default for Settings {
-    /// `either`, the choice of the thesis. Ten right predictions make trust, and one of fifty is always checked.
+    /// `either` is the choice of the thesis. A site is trusted after ten right predictions, and one prediction in fifty is
+    /// always checked.
     fn default() -> Self {
         Self {
             scheme: Scheme::Either,
@@ -68,13 +69,13 @@ impl Default for Settings {
     }
 }
 
-/// The evidence of one header.
+/// Comparison of one header with that of the last archived version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign {
     /// Neither version has the header.
     Missing,
     Same,
-    /// The values differ (an older date too), or one version lacks the header.
+    /// The values differ, or one version lacks the header. An older date counts as different.
     Differs,
 }
 
@@ -83,14 +84,14 @@ enum Sign {
 enum Prediction {
     Unchanged,
     Changed,
-    /// None of the relevant headers was sent.
+    /// Neither version has a relevant header.
     Silent,
 }
 
 /// Record of a site's predictions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Trust {
-    /// Right predictions since the last wrong one.
+    /// Number of right predictions since the last wrong one.
     level: u32,
     right: u32,
     wrong: u32,
@@ -121,7 +122,7 @@ impl Plugin for UnchangedHeaders {
 
 impl Filter for UnchangedHeaders {
     fn judge_document(&self, stage: &Stage, document: &Document, visit: &Visit) -> Ruling {
-        // A 304 is the server's own statement, and an error is not a version.
+        // A 304 needs no prediction, and an error is not a version.
         if document.status() != 200 {
             return Ruling::pass();
         }
@@ -142,7 +143,7 @@ impl UnchangedHeaders {
             Prediction::Unchanged => {
                 count("predicted-unchanged", 1);
                 let trust = Trust::of(document);
-                if self.is_believed(trust, visit) {
+                if self.is_trusted(trust, visit) {
                     count("skipped", 1);
                     return Ruling {
                         verdict: Verdict::Unchanged,
@@ -199,9 +200,9 @@ impl UnchangedHeaders {
             .predict(sign("last-modified"), sign("etag"))
     }
 
-    /// Whether this prediction is trusted rather than checked. The choice depends on the URI and the number of its visit, so it
-    /// is the same at every stage.
-    fn is_believed(&self, trust: Trust, visit: &Visit) -> bool {
+    /// Whether this prediction is trusted. Otherwise it is checked. The choice depends on the URI and the number of its visit,
+    /// so it is the same at every stage.
+    fn is_trusted(&self, trust: Trust, visit: &Visit) -> bool {
         let Settings {
             trust_after,
             samples,
@@ -210,8 +211,8 @@ impl UnchangedHeaders {
         if trust.level < trust_after {
             return false;
         }
-        let young = f64::from(trust_after) / f64::from(trust.level.max(1));
-        share_of(&visit.candidate().uri, visit.visits()) >= young.max(samples)
+        let checked = f64::from(trust_after) / f64::from(trust.level.max(1));
+        share_of(&visit.candidate().uri, visit.visits()) >= checked.max(samples)
     }
 }
 
@@ -237,7 +238,7 @@ impl Scheme {
 }
 
 impl Trust {
-    /// The kept record; none if it is missing or invalid.
+    /// The kept record. Missing and invalid numbers count as 0.
     fn of(document: &Document) -> Self {
         let kept = document.site_value(TRUST).map(|kept| kept.value);
         let kept = kept.unwrap_or_default();
@@ -257,14 +258,14 @@ impl std::fmt::Display for Trust {
     }
 }
 
-/// A number from 0 up to 1 for each visit of a URI, evenly distributed: FNV-1a, mixed, because the last byte alone would hardly
-/// reach the upper bits.
+/// An evenly distributed number for each visit of a URI, from 0 up to 1. The FNV-1a hash is mixed, because its upper bits
+/// hardly depend on the last bytes.
 fn share_of(uri: &str, visit: u64) -> f64 {
     let bytes = uri.bytes().chain(visit.to_le_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    (experience::mixed(hash) >> 11) as f64 / (1_u64 << 53) as f64
+    (experience::mix_bits(hash) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]
@@ -277,7 +278,7 @@ mod tests {
 
     /// All nine combinations, date first: the table in README.md.
     #[test]
-    fn schemes_predict_as_their_table_says() {
+    fn schemes_follow_the_table_of_the_readme() {
         use Prediction::{Changed as C, Silent as N, Unchanged as U};
         use Sign::{Differs, Missing, Same};
         for (date, etag, expected) in [
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_spread_evenly_and_never_change() {
+    fn shares_are_evenly_distributed_and_reproducible() {
         let shares: Vec<_> = (0..10_000)
             .map(|n| share_of(&format!("http://a.org/{}", n % 100), n / 100))
             .collect();
@@ -333,8 +334,8 @@ mod tests {
     }
 
     /// A site of a thousand pages whose date never changes, visited repeatedly. Returns the bodies fetched in each round, for a
-    /// site whose headers become wrong in the round `lies_from`.
-    fn fetched_by_round(lies_from: usize) -> Vec<usize> {
+    /// site whose headers become wrong in the round `wrong_from`.
+    fn fetched_by_round(wrong_from: usize) -> Vec<usize> {
         let filter = UnchangedHeaders::new(Settings::default()).unwrap();
         let mut kept = KeptFacts::default();
         let mut fetched = Vec::new();
@@ -352,15 +353,15 @@ mod tests {
                     value: DATE.to_owned(),
                 });
                 let response = Document::from(response);
-                let state = match round >= lies_from {
+                let state = match round >= wrong_from {
                     true => ContentState::Changed,
                     false => ContentState::Unchanged,
                 };
-                let turn = visit(facts(&uri, round as u64 + 2, &kept, state));
-                let ruling = filter.judge_document(&Stage::MidFetch, &response, &turn);
+                let visited = visit(facts(&uri, round as u64 + 2, &kept, state));
+                let ruling = filter.judge_document(&Stage::MidFetch, &response, &visited);
                 if ruling.verdict == Verdict::Pass {
                     fetched[round] += 1;
-                    filter.judge_document(&Stage::Archive, &response, &turn);
+                    filter.judge_document(&Stage::Archive, &response, &visited);
                     kept = response.kept();
                 }
             }
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_grows_is_sampled_and_goes_with_the_first_lie() {
+    fn trust_grows_and_ends_with_a_wrong_prediction() {
         let honest = fetched_by_round(usize::MAX);
         assert!(honest[0] > 10 && honest[0] < 300, "{honest:?}");
         assert!(
@@ -380,15 +381,15 @@ mod tests {
             honest[1..].iter().all(|&n| (5..150).contains(&n)),
             "{honest:?}"
         );
-        let lying = fetched_by_round(4);
-        assert_eq!(lying[..4], honest[..4]);
+        let wrong = fetched_by_round(4);
+        assert_eq!(wrong[..4], honest[..4]);
         // Some changes are missed until the first sample; from then on every body is fetched.
-        assert!((800..1000).contains(&lying[4]), "{lying:?}");
-        assert!(lying[5..].iter().all(|&n| n == 1000), "{lying:?}");
+        assert!((800..1000).contains(&wrong[4]), "{wrong:?}");
+        assert!(wrong[5..].iter().all(|&n| n == 1000), "{wrong:?}");
     }
 
     #[test]
-    fn a_site_is_believed_at_once_where_no_proof_is_asked_for() {
+    fn with_trust_after_zero_a_site_is_trusted_at_once() {
         let settings = Settings {
             trust_after: 0,
             samples: 0.0,
@@ -398,13 +399,13 @@ mod tests {
         let response = document("http://a.org/")
             .header("Last-Modified", DATE)
             .text("");
-        let turn = visit(facts(
+        let visited = visit(facts(
             "http://a.org/",
             2,
             &KeptFacts::default(),
             ContentState::Unknown,
         ));
-        let ruling = filter.judge_document(&Stage::MidFetch, &response, &turn);
+        let ruling = filter.judge_document(&Stage::MidFetch, &response, &visited);
         assert_eq!(ruling.verdict, Verdict::Unchanged);
     }
 }

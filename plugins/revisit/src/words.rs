@@ -1,4 +1,4 @@
-//! Words of a text or page as people read them, for comparing texts and finding keywords.
+//! Words in the visible text of a page or in a plain text, for comparing texts and finding keywords.
 
 /// The words of a text: runs of letters and digits. In markup, tags, comments, scripts and styles are skipped.
 pub(crate) struct Words<'a> {
@@ -14,31 +14,31 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The text after a tag or comment that begins here, or after the character if none begins.
-    fn behind_markup(&self) -> &'a str {
+    /// The text after the tag or comment that begins here. If none does, the text after the `<`.
+    fn after_markup(&self) -> &'a str {
         let rest = &self.rest[1..];
-        let behind = |end: &str| rest.find(end).map_or("", |at| &rest[at + end.len()..]);
+        let after = |end: &str| rest.find(end).map_or("", |at| &rest[at + end.len()..]);
         if rest.starts_with("!--") {
-            return behind("-->");
+            return after("-->");
         }
         let is_tag = rest.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c));
         if !is_tag {
             return rest;
         }
         for element in ["script", "style"] {
-            let is_it = rest
+            let is_element = rest
                 .get(..element.len())
                 .is_some_and(|name| name.eq_ignore_ascii_case(element));
-            if is_it {
-                return behind_end(rest, element);
+            if is_element {
+                return from_end_tag(rest, element);
             }
         }
-        behind(">")
+        after(">")
     }
 }
 
-/// The text from the end tag of an element on.
-fn behind_end<'a>(text: &'a str, element: &str) -> &'a str {
+/// The text from the end tag of an element on, or an empty text if it has no end tag.
+fn from_end_tag<'a>(text: &'a str, element: &str) -> &'a str {
     let mut at = 0;
     while let Some(found) = text[at..].find("</") {
         at += found + 2;
@@ -58,7 +58,7 @@ impl<'a> Iterator for Words<'a> {
             let is_start = |c: char| c.is_alphanumeric() || (self.is_markup && c == '<');
             self.rest = &self.rest[self.rest.find(is_start)?..];
             if self.is_markup && self.rest.starts_with('<') {
-                self.rest = self.behind_markup();
+                self.rest = self.after_markup();
                 continue;
             }
             let end = self.rest.find(|c: char| !c.is_alphanumeric());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_is_read() {
+    fn words_are_those_of_the_visible_text() {
         assert_eq!(
             words_of(
                 "<p title='x>y'>Ein Haus,<!-- so > what --> tvö <b>hús</b>: 3 < 4 <SCRIPT>var a = '</p>'</sCript >end<style>p{}"

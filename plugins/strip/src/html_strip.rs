@@ -11,10 +11,10 @@ use crate::page::{self, Event, Names};
 use crate::selector::{self, Selector};
 use crate::tokenizer::Attribute;
 
-/// Most selectors in the settings.
+/// Largest number of selectors in the settings.
 const SELECTORS_MAX: usize = 256;
 
-/// Elements with advertisements: the marks of the large networks, and class names that mean nothing else.
+/// Selectors of advertisements: the markup of the large networks, and class names that are used only for advertisements.
 const ADS: &str = "ins.adsbygoogle, amp-ad, amp-embed, [data-ad-slot], [data-ad-client], [data-ad-unit], \
     [data-google-query-id], [id^='google_ads'], [id^='div-gpt-ad'], [id^='taboola-'], [id^='outbrain_'], \
     .ad-slot, .adslot, .ad-unit, .adunit, .ad-banner, .ad-container, .ad-wrapper, .advert, .advertisement, \
@@ -56,7 +56,7 @@ const TOKENS: [&str; 31] = [
     "yii_csrf_token",
 ];
 
-/// Parameters of URIs that name a session, with values that only a machine makes.
+/// Parameters of URIs with a session id. Short values of most of them count as content.
 const SESSION_IDS: &str = r#"(?i)(?:[?&;]|&amp;)(?:jsessionid|phpsessid|phpsession|aspsessionid[a-z]*|sessionid|session_id|sess_?id|sid|oscsid|zenid)=[0-9a-z]{16,}|;jsessionid=[0-9a-z_.!-]+|[?&;](?:cfid|cftoken)=[0-9a-z-]+|/\(S\([0-9a-z]{24}\)\)"#;
 
 /// Times to the second, with the date before them: `2026-11-22T00:36:02.5Z`, `Sun, 22 Nov 2026 00:36:02 GMT`, `12:34:56 PM`. A
@@ -66,15 +66,15 @@ const SECONDS: &str = r"(?i)(?:\d{4}-\d{2}-\d{2}(?:t|\s{1,4})|(?:(?:mon|tues?|we
 /// Also times to the minute.
 const MINUTES: &str = r"(?i)\b[0-2]?\d:[0-5]\d\b(?:\s?[ap]\.?m\b\.?)?";
 
-/// The time taken to generate the page, in the usual phrases.
-const TOOK: &str = r"(?i)\b(?:generated|rendered|served|created|processed|executed|loaded)\s+in\s+\d+(?:[.,]\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?)\b";
+/// Times that the generation of the page took, in the usual phrases.
+const GENERATION_TIMES: &str = r"(?i)\b(?:generated|rendered|served|created|processed|executed|loaded)\s+in\s+\d+(?:[.,]\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?)\b";
 
-/// Removes noise from pages.
+/// Removes changing parts from pages.
 pub struct HtmlStrip {
     settings: Settings,
     selectors: Vec<Selector>,
     names: Names,
-    /// Expressions to find in the rest of the page.
+    /// Expressions whose matches are removed, anywhere in the page.
     texts: Vec<Regex>,
 }
 
@@ -150,7 +150,7 @@ impl Plugin for HtmlStrip {
         let mut faults = Vec::new();
         let mut selectors = selectors(&settings.selectors, &mut faults);
         if settings.ads {
-            // A built-in selector that does not parse is a fault of this plugin; it is reported all the same.
+            // An invalid built-in selector would be an error in this plugin. It is reported like one of the operator's.
             let ads = selector::parse(ADS);
             match ads {
                 Ok(ads) => selectors.extend(ads),
@@ -159,8 +159,8 @@ impl Plugin for HtmlStrip {
         }
         let times = match settings.timestamps {
             Timestamps::None => [None, None, None],
-            Timestamps::Seconds => [Some(SECONDS), Some(TOOK), None],
-            Timestamps::Minutes => [Some(SECONDS), Some(TOOK), Some(MINUTES)],
+            Timestamps::Seconds => [Some(SECONDS), Some(GENERATION_TIMES), None],
+            Timestamps::Minutes => [Some(SECONDS), Some(GENERATION_TIMES), Some(MINUTES)],
         };
         let ids = settings.session_ids.then_some(SESSION_IDS);
         let mut texts = Vec::new();
@@ -194,7 +194,7 @@ impl DigestStripper for HtmlStrip {
             return Err(StripProblem::TooLarge(length));
         }
         let Some(text) = page::text_of(document) else {
-            // The whole document counts, as if there were no stripper.
+            // Nothing is removed.
             count("unreadable-encoding", 1);
             return Ok(Vec::new());
         };
@@ -208,7 +208,7 @@ impl DigestStripper for HtmlStrip {
                 {
                     return true;
                 }
-                for value in self.noise_of(name, attributes) {
+                for value in self.changing_values(name, attributes) {
                     let start = value.as_ptr() as usize - text.as_ptr() as usize;
                     values.insert((start, start + value.len()));
                 }
@@ -230,8 +230,8 @@ impl DigestStripper for HtmlStrip {
 }
 
 impl HtmlStrip {
-    /// Values of attributes to ignore.
-    fn noise_of<'p>(&self, element: &str, attributes: &[Attribute<'p>]) -> Vec<&'p str> {
+    /// Values of attributes to ignore: tokens and nonces.
+    fn changing_values<'p>(&self, element: &str, attributes: &[Attribute<'p>]) -> Vec<&'p str> {
         let value = |name: &str| {
             let mut named = attributes.iter();
             let named = named.find(|attribute| attribute.name.eq_ignore_ascii_case(name));
@@ -241,22 +241,22 @@ impl HtmlStrip {
             let name = name.to_ascii_lowercase();
             TOKENS.binary_search(&name.as_str()).is_ok()
         };
-        let mut noise = Vec::new();
+        let mut values = Vec::new();
         if self.settings.nonces {
-            noise.extend(value("nonce"));
-            let names_nonce = |value: &&str| value.contains("'nonce-");
+            values.extend(value("nonce"));
+            let has_nonce = |value: &&str| value.contains("'nonce-");
             if element == "meta" {
-                noise.extend(value("content").filter(names_nonce));
+                values.extend(value("content").filter(has_nonce));
             }
         }
         if self.settings.tokens {
             match element {
-                "input" if value("name").is_some_and(is_token) => noise.extend(value("value")),
-                "meta" if value("name").is_some_and(is_token) => noise.extend(value("content")),
+                "input" if value("name").is_some_and(is_token) => values.extend(value("value")),
+                "meta" if value("name").is_some_and(is_token) => values.extend(value("content")),
                 _ => {}
             }
         }
-        noise
+        values
     }
 }
 
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::document;
 
-    /// The rest of a page, with a blank for each ignored part. Adjacent parts count as one.
+    /// Compares the rest of a page with `left`, which has `~` for each ignored part. Adjacent parts count as one.
     #[track_caller]
     fn check(settings: &Settings, page: &str, left: &str) {
         let stripper = HtmlStrip::new(settings.clone()).unwrap();
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(text, left, "{page}");
     }
 
-    fn sure(page: &str, left: &str) {
+    fn check_default(page: &str, left: &str) {
         check(&Settings::default(), page, left);
     }
 
@@ -319,61 +319,61 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_scripts() {
-        sure("a<!-- built 7 -->b", "a~b");
-        sure("a<SCRIPT src=x>if (a < b) '</p>'</script >b", "a~b");
-        sure("<p onclick='x()'>a</p>", "<p onclick='x()'>a</p>");
+    fn comments_and_scripts_are_ignored() {
+        check_default("a<!-- built 7 -->b", "a~b");
+        check_default("a<SCRIPT src=x>if (a < b) '</p>'</script >b", "a~b");
+        check_default("<p onclick='x()'>a</p>", "<p onclick='x()'>a</p>");
     }
 
     #[test]
-    fn tokens_and_nonces() {
-        sure(
+    fn tokens_and_nonces_are_ignored() {
+        check_default(
             "<input type=hidden name=CSRF_token value='abc'><input name=q value=abc>",
             "<input type=hidden name=CSRF_token value='~'><input name=q value=abc>",
         );
-        sure(
+        check_default(
             "<meta name='csrf-token' content='x=='><meta name=author content=me>",
             "<meta name='csrf-token' content='~'><meta name=author content=me>",
         );
-        sure(
+        check_default(
             "<link nonce=r4nd0m href=a.css>",
             "<link nonce=~ href=a.css>",
         );
-        sure(
+        check_default(
             "<meta http-equiv=Content-Security-Policy content=\"script-src 'nonce-abc'\">",
             "<meta http-equiv=Content-Security-Policy content=\"~\">",
         );
-        sure(
+        check_default(
             "<input name=_token value=''>",
             "<input name=_token value=''>",
         );
     }
 
     #[test]
-    fn session_ids() {
-        sure(
+    fn session_ids_are_ignored() {
+        check_default(
             "<a href='/p;jsessionid=AB12.node1?x=1'>",
             "<a href='/p~?x=1'>",
         );
-        sure(
+        check_default(
             "<a href='/p?a=b&amp;PHPSESSID=0123456789abcdef0123456789abcdef&c=d'>",
             "<a href='/p?a=b~&c=d'>",
         );
-        sure("<a href='/p?sid=12'>", "<a href='/p?sid=12'>");
-        sure("/(S(lit3py55t21z5v55vlm25s55))/a", "~/a");
+        check_default("<a href='/p?sid=12'>", "<a href='/p?sid=12'>");
+        check_default("/(S(lit3py55t21z5v55vlm25s55))/a", "~/a");
     }
 
     #[test]
-    fn clocks_but_no_dates() {
-        sure("It is 12:34:56.", "It is ~.");
-        sure("at 2026-11-22T00:36:02.123Z!", "at ~!");
-        sure("on Sun, 22 Nov 2026 00:36:02 GMT.", "on ~.");
-        sure(
+    fn times_are_ignored_and_dates_are_not() {
+        check_default("It is 12:34:56.", "It is ~.");
+        check_default("at 2026-11-22T00:36:02.123Z!", "at ~!");
+        check_default("on Sun, 22 Nov 2026 00:36:02 GMT.", "on ~.");
+        check_default(
             "on 2026-11-22, open 10:00–18:00",
             "on 2026-11-22, open 10:00–18:00",
         );
-        sure("1:02:03 pm", "~");
-        sure("Page generated in 0.123 seconds.", "Page ~.");
+        check_default("1:02:03 pm", "~");
+        check_default("Page generated in 0.123 seconds.", "Page ~.");
         let minutes = Settings {
             timestamps: Timestamps::Minutes,
             ..Settings::default()
@@ -387,10 +387,10 @@ mod tests {
     }
 
     #[test]
-    fn advertisements_and_what_the_operator_names() {
-        sure("a<ins class='adsbygoogle' id=x><b>buy</b></ins>c", "a~c");
-        sure("<div id=div-gpt-ad-123><p>x</div>", "~");
-        sure("<div class=shadow>x</div>", "<div class=shadow>x</div>");
+    fn advertisements_and_selected_elements_are_ignored() {
+        check_default("a<ins class='adsbygoogle' id=x><b>buy</b></ins>c", "a~c");
+        check_default("<div id=div-gpt-ad-123><p>x</div>", "~");
+        check_default("<div class=shadow>x</div>", "<div class=shadow>x</div>");
         let named = Settings {
             selectors: vec!["aside.front > *".to_owned(), "#clock, #weather".to_owned()],
             ..Settings::default()
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_in_another_encoding_is_stripped_by_its_bytes() {
+    fn a_page_that_is_not_utf_8_is_read_byte_by_byte() {
         let stripper = HtmlStrip::new(Settings::default()).unwrap();
         let page = document("http://a.org/")
             .media_type("text/html")

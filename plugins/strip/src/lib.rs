@@ -1,4 +1,4 @@
-//! Digest strippers: `regex-strip`, `html-strip`, `marked-sections`. They share one component because most of a component is
+//! Digest strippers: `regex-strip`, `html-strip`, `marked-sections`. They share one component because most of their code is
 //! common to all. README.md lists the parts that each removes.
 
 pub mod html_strip;

@@ -1,6 +1,6 @@
 //! `marked-sections`: removes sections that publishers have marked as not part of a page's content, between two comments or in
-//! an element. A site may show the story of the day on all its archive pages. If it marks that box, its archive stays unchanged
-//! (Sigurðsson 2005, chapter 8, mentions publishers who offered to).
+//! an element. For example, a site may show the story of the day on all pages of its archive. If the site marks that box, the
+//! archive pages stay unchanged (Sigurðsson 2005, chapter 8, mentions publishers who offered such marks).
 
 use opilio_plugin::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::html_strip::selectors;
 use crate::page::{self, Event, Names};
 use crate::selector::Selector;
 
-/// Most pairs of comments.
+/// Largest number of pairs of comments.
 const PAIRS_MAX: usize = 64;
 
 /// Removes marked sections.
@@ -40,7 +40,7 @@ pub struct Settings {
 pub struct Pair {
     /// Text of the comment that begins a section.
     pub begin: String,
-    /// Text of the comment that ends it.
+    /// Text of the comment that ends a section.
     pub end: String,
 }
 
@@ -128,8 +128,8 @@ impl DigestStripper for MarkedSections {
             return Ok(Vec::new());
         };
         let pairs = &self.settings.pairs;
-        // Start of the open section of each pair. Sections of one pair do not nest.
-        let mut begun: Vec<Option<usize>> = vec![None; pairs.len()];
+        // Start of the open section of each pair, if one is open. Sections of one pair do not nest.
+        let mut section_starts: Vec<Option<usize>> = vec![None; pairs.len()];
         let mut sections = Vec::new();
         let elements = page::walk(&text, &self.names, |event| match event {
             Event::Start { open, .. } => {
@@ -137,11 +137,11 @@ impl DigestStripper for MarkedSections {
             }
             Event::Comment { text, span } => {
                 let mark = text.trim().to_lowercase();
-                for (pair, begun) in pairs.iter().zip(&mut begun) {
+                for (pair, section_start) in pairs.iter().zip(&mut section_starts) {
                     if mark == pair.begin {
-                        begun.get_or_insert(span.0);
+                        section_start.get_or_insert(span.0);
                     } else if mark == pair.end
-                        && let Some(start) = begun.take()
+                        && let Some(start) = section_start.take()
                     {
                         sections.push((start, span.1));
                     }
@@ -149,8 +149,8 @@ impl DigestStripper for MarkedSections {
                 false
             }
         });
-        // A section without an end would hide the rest of the page. It is taken for a mistake, and counts as content.
-        let unended = begun.iter().flatten().count();
+        // A section without an end would remove the rest of the page. It counts as content, because it is probably a mistake.
+        let unended = section_starts.iter().flatten().count();
         if unended > 0 {
             count("unended", unended as u64);
         }

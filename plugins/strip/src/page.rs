@@ -1,28 +1,28 @@
-//! A walk over a page's tags that knows the open elements, on the `html` extractor's tokenizer. It builds no tree. Optional end
-//! tags are implied by the lists below; any other unclosed element ends with its parent.
+//! Walks over the tags of a page and keeps the list of open elements. It uses the tokenizer of the extractor `html`, and builds
+//! no tree. Missing optional end tags are added by the lists below. Any other unclosed element ends with its parent.
 
 use opilio_plugin::prelude::*;
 
 use crate::selector::{Element, Selector};
 use crate::tokenizer::{Attribute, RawText, Token, Tokenizer};
 
-/// Most open elements. Deeper ones are skipped; browsers also stop at 512.
+/// Largest number of open elements. Deeper ones are skipped. Browsers also stop at 512.
 const DEPTH_MAX: usize = 512;
 
 /// Parts of the page, in document order.
 pub(crate) enum Event<'a, 'p> {
-    /// A start tag. Its element is the last open one.
+    /// A start tag. Its element is the last of the open ones.
     Start {
         open: &'a [Element],
         /// All attributes, unchanged.
         attributes: &'a [Attribute<'p>],
     },
-    /// A comment with its delimiters.
+    /// A comment. The span includes the delimiters.
     Comment { text: &'p str, span: (usize, usize) },
 }
 
-/// The content as text with the byte positions of the document. Content that is not UTF-8 is read byte by byte. None if its
-/// bytes cannot be read as characters.
+/// The content as text with the same byte positions as the document. If it is not UTF-8, each byte outside of ASCII becomes
+/// `?`. `None` for UTF-16 and ISO-2022-JP, in which a byte below 0x80 is not always an ASCII character.
 pub(crate) fn text_of(document: &Document) -> Option<String> {
     let is_wide = |charset: String| charset.starts_with("utf-16") || charset == "iso-2022-jp";
     if document.charset().is_some_and(is_wide) {
@@ -38,20 +38,20 @@ pub(crate) fn text_of(document: &Document) -> Option<String> {
     })
 }
 
-/// Walks over a page. `wants` returns whether to remove an element with all its content. The spans of removed elements are
-/// returned, and their content is not visited.
+/// Walks over a page and returns the spans to remove. `removes` decides on each comment, and on each element with its content.
+/// It is not called for the content of removed elements.
 pub(crate) fn walk<'p>(
     text: &'p str,
     names: &Names,
-    mut wants: impl FnMut(Event<'_, 'p>) -> bool,
+    mut removes: impl FnMut(Event<'_, 'p>) -> bool,
 ) -> Vec<(usize, usize)> {
     let mut walk = Walk {
         text,
         tokens: Tokenizer::new(text, 0, text.len()),
         open: Vec::new(),
         too_deep: 0,
-        leavable: 0,
-        taken: None,
+        optional_ends: 0,
+        removed: None,
         spans: Vec::new(),
     };
     let mut attributes = Vec::new();
@@ -62,14 +62,14 @@ pub(crate) fn walk<'p>(
                 let start = offset - "<!--".len();
                 let event = Event::Comment {
                     text,
-                    span: (start, walk.at()),
+                    span: (start, walk.position()),
                 };
-                if walk.taken.is_none() && wants(event) {
-                    walk.spans.push((start, walk.at()));
+                if walk.removed.is_none() && removes(event) {
+                    walk.spans.push((start, walk.position()));
                 }
             }
             Token::Start { name, self_closing } => {
-                walk.start(name, self_closing, &attributes, names, &mut wants);
+                walk.start(name, self_closing, &attributes, names, &mut removes);
             }
             Token::End { name } => walk.end(name),
         }
@@ -78,7 +78,7 @@ pub(crate) fn walk<'p>(
     walk.spans
 }
 
-/// Attributes that selectors look at; others are not kept.
+/// Attributes that selectors examine, in lower case. Other attributes of open elements are not stored.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names(Vec<String>);
 
@@ -100,20 +100,20 @@ struct Walk<'p> {
     open: Vec<Element>,
     /// Number of open elements deeper than the limit.
     too_deep: usize,
-    /// Number of open elements with an optional end tag. Zero saves the search for them.
-    leavable: usize,
-    /// Start of the element that is being removed, and the number of elements around it.
-    taken: Option<(usize, usize)>,
+    /// Number of open elements with an optional end tag. If it is 0, no search for them is needed.
+    optional_ends: usize,
+    /// Start of the element that is being removed, and the number of its ancestors.
+    removed: Option<(usize, usize)>,
     spans: Vec<(usize, usize)>,
 }
 
 impl<'p> Walk<'p> {
     /// The position after the last token.
-    fn at(&self) -> usize {
+    fn position(&self) -> usize {
         self.tokens.position()
     }
 
-    /// The position of a part of the text.
+    /// The position of `part`, which must be a slice of the text.
     fn offset(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize)
     }
@@ -124,25 +124,25 @@ impl<'p> Walk<'p> {
         self_closing: bool,
         attributes: &[Attribute<'p>],
         names: &Names,
-        wants: &mut impl FnMut(Event<'_, 'p>) -> bool,
+        removes: &mut impl FnMut(Event<'_, 'p>) -> bool,
     ) {
-        let tag = (self.offset(name) - 1, self.at());
+        let tag = (self.offset(name) - 1, self.position());
         let element = Element {
             name: name.to_ascii_lowercase(),
             attributes: attributes
                 .iter()
                 .filter(|attribute| {
-                    let is_it = |wanted: &String| wanted.eq_ignore_ascii_case(attribute.name);
-                    names.0.iter().any(is_it)
+                    let is_wanted = |wanted: &String| wanted.eq_ignore_ascii_case(attribute.name);
+                    names.0.iter().any(is_wanted)
                 })
                 .map(|attribute| {
-                    let value = unescaped(attribute.value);
+                    let value = decode_references(attribute.value);
                     (attribute.name.to_ascii_lowercase(), value)
                 })
                 .collect(),
         };
         if self.too_deep == 0 {
-            self.end_implied(&element.name, tag.0);
+            self.close_implied(&element.name, tag.0);
         }
         if self.open.len() >= DEPTH_MAX {
             self.too_deep += usize::from(!is_void(&element.name));
@@ -151,12 +151,12 @@ impl<'p> Walk<'p> {
         let element_name = element.name.clone();
         // No element of SVG or MathML itself holds raw text.
         let is_foreign = self.is_foreign() || matches!(&*element_name, "svg" | "math");
-        self.leavable += usize::from(is_leavable(&element_name));
+        self.optional_ends += usize::from(has_optional_end(&element_name));
         self.open.push(element);
-        if self.taken.is_none() {
+        if self.removed.is_none() {
             let open = &self.open;
-            if wants(Event::Start { open, attributes }) {
-                self.taken = Some((tag.0, self.open.len() - 1));
+            if removes(Event::Start { open, attributes }) {
+                self.removed = Some((tag.0, self.open.len() - 1));
             }
         }
         if is_void(&element_name) || (self_closing && is_foreign) {
@@ -175,17 +175,17 @@ impl<'p> Walk<'p> {
             return;
         }
         let mut open = self.open.iter().enumerate().rev();
-        // An end tag without a start tag is ignored. So is an end tag in a cell for an element around the table.
+        // An end tag without a start tag is ignored. In a table, so is the end tag of an element that contains the table.
         let depth = open
             .find(|(_, element)| {
                 element.name.eq_ignore_ascii_case(name)
-                    || (element.name == "table" && !is_around_tables(name))
+                    || (element.name == "table" && !encloses_tables(name))
             })
             .filter(|(_, element)| element.name.eq_ignore_ascii_case(name))
             .map(|(depth, _)| depth);
         if let Some(depth) = depth {
-            let end = self.at();
-            // Open descendants end before the end tag; the removed element itself ends after it.
+            let end = self.position();
+            // Open descendants end before the end tag. The element itself ends after it.
             let inner = self.offset(name).saturating_sub("</".len());
             self.close(depth + 1, inner);
             self.close(depth, end);
@@ -196,21 +196,23 @@ impl<'p> Walk<'p> {
     /// Closes all but the first `depth` open elements at this position.
     fn close(&mut self, depth: usize, at: usize) {
         let closed = self.open.drain(depth.min(self.open.len())..);
-        self.leavable -= closed.filter(|element| is_leavable(&element.name)).count();
-        if let Some((start, around)) = self.taken
-            && depth <= around
+        self.optional_ends -= closed
+            .filter(|element| has_optional_end(&element.name))
+            .count();
+        if let Some((start, depth_of_removed)) = self.removed
+            && depth <= depth_of_removed
         {
             self.spans.push((start, at));
-            self.taken = None;
+            self.removed = None;
         }
     }
 
     /// Closes elements whose optional end tag is implied by a start tag of this name (HTML, 13.1.2.4).
-    fn end_implied(&mut self, name: &str, at: usize) {
-        if self.leavable == 0 {
+    fn close_implied(&mut self, name: &str, at: usize) {
+        if self.optional_ends == 0 {
             return;
         }
-        let (ended, stops): (&[&str], &[&str]) = match name {
+        let (closed, stops): (&[&str], &[&str]) = match name {
             "li" => (&["li"], &["ul", "ol", "menu"]),
             "dt" | "dd" => (&["dt", "dd"], &["dl"]),
             "option" | "optgroup" => (&["option"], &["select"]),
@@ -227,7 +229,7 @@ impl<'p> Walk<'p> {
         };
         let mut depth = None;
         for (index, element) in self.open.iter().enumerate().rev() {
-            if ended.contains(&element.name.as_str()) {
+            if closed.contains(&element.name.as_str()) {
                 depth = Some(index);
                 if name == "tr" || name.starts_with('t') {
                     continue;
@@ -244,16 +246,17 @@ impl<'p> Walk<'p> {
     }
 
     fn is_foreign(&self) -> bool {
-        let mut around = self.open.iter().rev();
-        // HTML elements inside of SVG.
-        let ends = |name: &str| matches!(name, "svg" | "math" | "foreignobject" | "desc" | "title");
-        let nearest = around.find(|element| ends(&element.name));
+        let mut ancestors = self.open.iter().rev();
+        // `foreignObject`, `desc` and `title` contain HTML elements inside of SVG.
+        let is_boundary =
+            |name: &str| matches!(name, "svg" | "math" | "foreignobject" | "desc" | "title");
+        let nearest = ancestors.find(|element| is_boundary(&element.name));
         nearest.is_some_and(|element| matches!(&*element.name, "svg" | "math"))
     }
 }
 
-/// Whether [`Walk::end_implied`] may close it.
-fn is_leavable(name: &str) -> bool {
+/// Whether [`Walk::close_implied`] may close an element of this name.
+fn has_optional_end(name: &str) -> bool {
     matches!(
         name,
         "li" | "dt" | "dd" | "option" | "p" | "tr" | "td" | "th" | "tbody" | "tfoot" | "thead"
@@ -295,8 +298,8 @@ fn raw_text(name: &str) -> Option<RawText> {
     }
 }
 
-/// Whether the end tag finds its start tag across a table.
-fn is_around_tables(name: &str) -> bool {
+/// Whether an end tag inside of a table may close an element that contains the table.
+fn encloses_tables(name: &str) -> bool {
     name.eq_ignore_ascii_case("body") || name.eq_ignore_ascii_case("html")
 }
 
@@ -340,8 +343,8 @@ fn ends_paragraph(name: &str) -> bool {
     )
 }
 
-/// Decodes numeric references and the five names used in attributes, because selectors are compared with ids, classes and URIs.
-fn unescaped(value: &str) -> String {
+/// Decodes the character references of an attribute's value: numeric ones and `amp`, `lt`, `gt`, `quot`, `apos`.
+fn decode_references(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     let mut rest = value;
     while let Some(at) = rest.find('&') {
@@ -385,7 +388,7 @@ mod tests {
     use super::*;
     use crate::selector;
 
-    /// The removed parts of a page, separated by `|`.
+    /// Compares the removed parts of a page, separated by `|`, with `expected`.
     #[track_caller]
     fn check(selector: &str, page: &str, expected: &str) {
         let selectors = selector::parse(selector).unwrap();
@@ -402,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_is_taken_with_all_that_is_in_it() {
+    fn an_element_is_removed_with_its_content() {
         check(
             ".ad",
             "a<div class=ad>b<div>c</div>d</div>e",
@@ -418,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_are_left_out_are_found() {
+    fn missing_optional_end_tags_are_added() {
         check(".ad", "<ul><li class=ad>a<li>b</ul>", "<li class=ad>a");
         check(
             ".ad",
@@ -445,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_tag_too_many_ends_nothing() {
+    fn unmatched_end_tags_are_ignored() {
         check(
             ".ad",
             "<div class=ad>a</span>b</div>c",
@@ -459,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_tag_in_a_script_is_none() {
+    fn tags_in_scripts_are_text() {
         check(
             "b",
             "<script>'<b>'</script><b>x</b><svg><b/><title><b>y</b></title></svg>",
@@ -468,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_pages_are_walked_in_time() {
+    fn deep_pages_are_walked_to_the_end() {
         let page = "<div>".repeat(20_000);
         check("p", &page, "");
         let page = format!("{page}{}<p>x</p>", "</div>".repeat(20_000));
@@ -476,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_unescaped() {
+    fn character_references_in_values_are_decoded() {
         check(
             "[id='a&b\"']",
             "<i id='a&amp;b&#34;'>x</i>",

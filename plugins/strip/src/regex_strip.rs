@@ -1,24 +1,26 @@
-//! `regex-strip`: removes matches of regular expressions: clocks, counters, advertisements, session ids. README.md has
-//! examples.
+//! `regex-strip`: removes matches of regular expressions, for example clocks, counters, advertisements and session ids.
+//! README.md has examples.
 
 use opilio_plugin::prelude::*;
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::site::{Place, Sites};
+use crate::site::{Location, Sites};
 
-/// Most bytes of memory for one compiled pattern. The default of `regex` is ten times this, and every call keeps the memory of
-/// a configured plugin.
+/// Largest size of a compiled pattern, in bytes. It is a tenth of the default of `regex`, because a configured plugin keeps its
+/// memory during every call.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most patterns.
+/// Largest number of patterns for all sites, or for one entry of `sites`.
 const PATTERNS_MAX: usize = 256;
 
-/// Most sites with their own patterns.
+/// Largest number of entries in `sites`.
 const SITES_MAX: usize = 10_000;
 
 /// Removes matches of its patterns.
 pub struct RegexStrip {
+    /// Patterns for all sites.
     patterns: Vec<Regex>,
+    /// Sites with their own patterns.
     sites: Vec<(Sites, Vec<Regex>)>,
     size_max: u64,
 }
@@ -45,7 +47,7 @@ pub struct Settings {
 pub struct SitePatterns {
     /// Domains, with their subdomains.
     pub domains: Vec<String>,
-    /// SURT prefixes, such as `http://(is,mbl,www,)/frettir/`; https reads http.
+    /// SURT prefixes, such as `http://(is,mbl,www,)/frettir/`. https counts as http.
     pub surts: Vec<String>,
     /// Patterns, as for all sites.
     #[schemars(length(max = 256))]
@@ -69,7 +71,7 @@ impl Plugin for RegexStrip {
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let mut faults = Vec::new();
-        let patterns = compiled(&settings.patterns, "/patterns", &mut faults);
+        let patterns = compile(&settings.patterns, "/patterns", &mut faults);
         let mut sites = Vec::new();
         if settings.sites.len() > SITES_MAX {
             let problem = format!("more than {SITES_MAX} sites");
@@ -77,9 +79,9 @@ impl Plugin for RegexStrip {
         }
         for (at, site) in settings.sites.iter().take(SITES_MAX).enumerate() {
             let pointer = format!("/sites/{at}");
-            let own = compiled(&site.patterns, &format!("{pointer}/patterns"), &mut faults);
-            let places = Sites::new(&site.domains, &site.surts, &pointer, &mut faults);
-            sites.push((places, own));
+            let own = compile(&site.patterns, &format!("{pointer}/patterns"), &mut faults);
+            let domains_and_surts = Sites::new(&site.domains, &site.surts, &pointer, &mut faults);
+            sites.push((domains_and_surts, own));
         }
         none_or(
             faults,
@@ -93,7 +95,7 @@ impl Plugin for RegexStrip {
 }
 
 /// Compiles the patterns of a setting. Adds a fault for each invalid one.
-fn compiled(patterns: &[String], pointer: &str, faults: &mut Vec<SettingsFault>) -> Vec<Regex> {
+fn compile(patterns: &[String], pointer: &str, faults: &mut Vec<SettingsFault>) -> Vec<Regex> {
     if patterns.len() > PATTERNS_MAX {
         let problem = format!("more than {PATTERNS_MAX} patterns; join some with `|`");
         faults.push(SettingsFault::new(pointer, problem));
@@ -108,15 +110,15 @@ fn compiled(patterns: &[String], pointer: &str, faults: &mut Vec<SettingsFault>)
             Ok(regex) => compiled.push(regex),
             Err(error) => {
                 let pointer = format!("{pointer}/{at}");
-                faults.push(SettingsFault::new(pointer, problem(&error)));
+                faults.push(SettingsFault::new(pointer, reason_of(&error)));
             }
         }
     }
     compiled
 }
 
-/// The error on one line. The message of `regex` has the pattern, a marker and the reason on separate lines.
-fn problem(error: &regex::Error) -> String {
+/// The reason of an error, on one line. The message of `regex` has the pattern, a marker and the reason on separate lines.
+fn reason_of(error: &regex::Error) -> String {
     match error {
         regex::Error::CompiledTooBig(_) => format!(
             "takes more than {PATTERN_BYTES_MAX} bytes when compiled; write smaller repetitions"
@@ -142,8 +144,11 @@ impl DigestStripper for RegexStrip {
         }
         let mut patterns: Vec<&Regex> = self.patterns.iter().collect();
         if !self.sites.is_empty() {
-            let place = Place::of(&document.uri());
-            let own = self.sites.iter().filter(|(sites, _)| sites.hold(&place));
+            let location = Location::of(&document.uri());
+            let own = self
+                .sites
+                .iter()
+                .filter(|(sites, _)| sites.contains(&location));
             patterns.extend(own.flat_map(|(_, patterns)| patterns));
         }
         if patterns.is_empty() {

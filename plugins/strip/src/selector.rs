@@ -1,15 +1,19 @@
-//! The part of CSS selectors that can be decided at a start tag, from the tag and its ancestors. It has type, `*`, `#id`,
-//! `.class`, `[attr]` with `=`, `~=`, `|=`, `^=`, `$=`, `*=` and the flag `i`, and `:not(…)` around one compound. It also has
-//! descendants (blank), children (`>`), and several selectors separated by commas. Selectors that need siblings or later
-//! content (`+`, `~`, `:nth-child`, `:has`) are rejected with their place.
+//! CSS selectors that can be decided at a start tag, from the tag and its ancestors:
+//!
+//! - types, `*`, `#id`, `.class`
+//! - `[attr]` with `=`, `~=`, `|=`, `^=`, `$=`, `*=` and the flag `i`
+//! - `:not(…)` with compounds separated by commas
+//! - descendants (blank), children (`>`), and several selectors separated by commas
+//!
+//! Selectors that need siblings or later content (`+`, `~`, `:nth-child`, `:has`) are rejected with an error that names them.
 
-/// A selector, compounds from left to right.
+/// A selector: its compounds from left to right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selector(Vec<Step>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Step {
-    /// Relation to the compound before it.
+    /// Relation to the compound before this one.
     combinator: Combinator,
     compound: Compound,
 }
@@ -23,7 +27,7 @@ enum Combinator {
 /// Conditions on one element.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Compound {
-    /// Lower-case; none matches any.
+    /// Lower-case name of the element. `None` matches every element.
     name: Option<String>,
     tests: Vec<Test>,
     not: Vec<Compound>,
@@ -32,7 +36,7 @@ struct Compound {
 /// Condition on an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Test {
-    /// Lower-case.
+    /// Lower-case name of the attribute.
     attribute: String,
     relation: Relation,
     value: String,
@@ -50,7 +54,8 @@ enum Relation {
     Contains,
 }
 
-/// The part of an element that selectors examine: its name and the attributes that some selector names, lower-case.
+/// The part of an element that selectors examine: its name, and the attributes that at least one selector names. Names are
+/// lower-case.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Element {
     pub(crate) name: String,
@@ -63,7 +68,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Selector>, String> {
     let mut selectors = Vec::new();
     loop {
         selectors.push(reader.selector()?);
-        reader.blanks();
+        reader.skip_blanks();
         match reader.take() {
             None => return Ok(selectors),
             Some(',') => {}
@@ -73,29 +78,29 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Selector>, String> {
 }
 
 impl Selector {
-    /// Whether it matches the last of these elements. Each element is a child of the one before it.
+    /// Whether the selector matches the last of these elements. Each element is a child of the one before it.
     pub(crate) fn matches(&self, open: &[Element]) -> bool {
         let mut steps = self.0.as_slice();
-        let mut around = open;
+        let mut ancestors = open;
         while let Some(last) = steps.iter().rposition(is_descendant) {
-            // Compounds joined by `>` match parent and child.
+            // Compounds joined by `>` must match consecutive elements.
             let (before, chain) = steps.split_at(last);
-            let is_end = steps.len() == self.0.len();
-            let nearest = (chain.len()..=around.len()).rev();
-            // The nearest match leaves the most elements to earlier compounds, so no other need be tried.
-            let place = nearest
-                .take(if is_end { 1 } else { usize::MAX })
-                .find(|&end| fits(chain, &around[end - chain.len()..end]));
-            let Some(end) = place else {
+            let is_last = steps.len() == self.0.len();
+            let nearest = (chain.len()..=ancestors.len()).rev();
+            // The nearest match leaves the most elements for the compounds before it, so no other match is tried.
+            let found = nearest
+                .take(if is_last { 1 } else { usize::MAX })
+                .find(|&end| chain_matches(chain, &ancestors[end - chain.len()..end]));
+            let Some(end) = found else {
                 return false;
             };
-            around = &around[..end - chain.len()];
+            ancestors = &ancestors[..end - chain.len()];
             steps = before;
         }
         true
     }
 
-    /// Names of the attributes that it examines.
+    /// Names of the attributes that the selector examines.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|step| {
             let not = step.compound.not.iter().flat_map(|not| &not.tests);
@@ -109,7 +114,7 @@ fn is_descendant(step: &Step) -> bool {
     step.combinator == Combinator::Descendant
 }
 
-fn fits(chain: &[Step], elements: &[Element]) -> bool {
+fn chain_matches(chain: &[Step], elements: &[Element]) -> bool {
     let mut pairs = chain.iter().zip(elements);
     pairs.all(|(step, element)| step.compound.matches(element))
 }
@@ -176,17 +181,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips blanks. Returns whether there were any.
-    fn blanks(&mut self) -> bool {
+    fn skip_blanks(&mut self) -> bool {
         let rest = self.rest.trim_start();
-        let were = rest.len() < self.rest.len();
+        let had_blanks = rest.len() < self.rest.len();
         self.rest = rest;
-        were
+        had_blanks
     }
 
     fn selector(&mut self) -> Result<Selector, String> {
         let mut steps = Vec::new();
         let mut combinator = Combinator::Descendant;
-        self.blanks();
+        self.skip_blanks();
         loop {
             let compound = self.compound(true)?;
             steps.push(Step {
@@ -194,12 +199,12 @@ impl<'a> Reader<'a> {
                 compound,
             });
             // A combinator is stored with the compound after it.
-            let blank = self.blanks();
+            let blank = self.skip_blanks();
             combinator = match self.rest.chars().next() {
                 None | Some(',') => return Ok(Selector(steps)),
                 Some('>') => {
                     self.take();
-                    self.blanks();
+                    self.skip_blanks();
                     Combinator::Child
                 }
                 Some(mark @ ('+' | '~')) => {
@@ -216,8 +221,8 @@ impl<'a> Reader<'a> {
     fn compound(&mut self, may_negate: bool) -> Result<Compound, String> {
         let mut compound = Compound::default();
         let before = self.rest;
-        if !self.skip('*') && self.rest.starts_with(is_of_name) {
-            compound.name = Some(self.name("an element")?.to_ascii_lowercase());
+        if !self.skip('*') && self.rest.starts_with(is_name_character) {
+            compound.name = Some(self.name("an element name")?.to_ascii_lowercase());
         }
         loop {
             if self.skip('#') {
@@ -233,9 +238,9 @@ impl<'a> Reader<'a> {
             } else if let Some(rest) = self.rest.strip_prefix(":not(").filter(|_| may_negate) {
                 self.rest = rest;
                 loop {
-                    self.blanks();
+                    self.skip_blanks();
                     compound.not.push(self.compound(false)?);
-                    self.blanks();
+                    self.skip_blanks();
                     if self.skip(')') {
                         break;
                     }
@@ -244,7 +249,7 @@ impl<'a> Reader<'a> {
                     }
                 }
             } else if let Some(rest) = self.rest.strip_prefix(':') {
-                let name = rest.split(|c| !is_of_name(c) && c != ':').next();
+                let name = rest.split(|c| !is_name_character(c) && c != ':').next();
                 let name = name.unwrap_or_default();
                 return Err(format!(
                     "`:{name}` is not supported; use types, `*`, `#id`, `.class`, `[attribute]` and `:not(…)`"
@@ -261,9 +266,9 @@ impl<'a> Reader<'a> {
     }
 
     fn attribute(&mut self) -> Result<Test, String> {
-        self.blanks();
-        let name = self.name("an attribute")?;
-        self.blanks();
+        self.skip_blanks();
+        let name = self.name("an attribute name")?;
+        self.skip_blanks();
         if self.skip(']') {
             return Ok(Test::of(&name, Relation::Present, String::new()));
         }
@@ -279,13 +284,13 @@ impl<'a> Reader<'a> {
                     other => return Err(format!("`{other}` cannot follow `[{name}`")),
                 };
                 if !self.skip('=') {
-                    return Err(format!("`=` is missing behind `[{name}{mark}`"));
+                    return Err(format!("`=` is missing after `[{name}{mark}`"));
                 }
                 relation
             }
             None => return Err(format!("`[{name}` has no end")),
         };
-        self.blanks();
+        self.skip_blanks();
         let value = match self.rest.chars().next() {
             Some(quote @ ('"' | '\'')) => {
                 self.take();
@@ -296,13 +301,13 @@ impl<'a> Reader<'a> {
                 self.rest = rest;
                 value.to_owned()
             }
-            _ => self.name("a value; put quotes around it")?,
+            _ => self.name("a value or a quoted text")?,
         };
-        self.blanks();
+        self.skip_blanks();
         let ignores_case = self.skip('i') || self.skip('I');
-        self.blanks();
+        self.skip_blanks();
         if !self.skip(']') {
-            return Err(format!("`]` is missing behind the value of `[{name}`"));
+            return Err(format!("`]` is missing after the value of `[{name}`"));
         }
         let mut test = Test::of(&name, relation, value);
         if ignores_case {
@@ -316,12 +321,12 @@ impl<'a> Reader<'a> {
     fn name(&mut self, what: &str) -> Result<String, String> {
         let mut name = String::new();
         loop {
-            if self.skip('\\') || self.rest.starts_with(is_of_name) {
+            if self.skip('\\') || self.rest.starts_with(is_name_character) {
                 name.extend(self.take());
             } else if name.is_empty() {
                 return Err(match self.rest.chars().next() {
-                    None => format!("{what} is missing at the end"),
-                    Some(mark) => format!("`{mark}` is not the name of {what}"),
+                    None => format!("expected {what}, found the end"),
+                    Some(mark) => format!("expected {what}, found `{mark}`"),
                 });
             } else {
                 return Ok(name);
@@ -341,7 +346,7 @@ impl Test {
     }
 }
 
-fn is_of_name(c: char) -> bool {
+fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_' || !c.is_ascii()
 }
 
@@ -351,7 +356,7 @@ mod tests {
 
     use super::*;
 
-    /// Elements as `name attribute=value …`, outermost first.
+    /// Elements are written as `name|attribute=value|…`, outermost first.
     #[track_caller]
     fn check(selector: &str, open: &[&str], expected: bool) {
         let open: Vec<_> = open
@@ -373,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn compounds() {
+    fn compounds_match_names_ids_and_classes() {
         check("div", &["div"], true);
         check("DIV", &["div"], true);
         check("div", &["p"], false);
@@ -388,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes() {
+    fn attributes_match_by_operator() {
         check("[x=y]", &["p|x=y"], true);
         check("[x=y]", &["p|x=yy"], false);
         check("[ X = 'y z' ]", &["p|x=y z"], true);
@@ -406,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn combinators_and_lists() {
+    fn combinators_and_lists_match() {
         check("div p", &["div", "b", "p"], true);
         check("div > p", &["div", "b", "p"], false);
         check("div>p", &["b", "div", "p"], true);
@@ -418,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn negations() {
+    fn negations_exclude_compounds() {
         check("p:not(.keep)", &["p|class=x"], true);
         check("p:not(.keep)", &["p|class=keep"], false);
         check(":not(p, .keep)", &["b"], true);
@@ -427,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told() {
+    fn errors_name_the_unsupported_part() {
         for (selector, word) in [
             ("", "missing"),
             ("p,", "missing"),

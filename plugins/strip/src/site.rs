@@ -1,8 +1,8 @@
-//! The sites of a setting: domains, and SURT prefixes as in the scope.
+//! Sites of a setting: domains and SURT prefixes. SURT prefixes are compared as the scope compares them.
 
 use opilio_plugin::prelude::*;
 
-/// The sites of a setting.
+/// Sites of a setting.
 #[derive(Debug, Clone)]
 pub(crate) struct Sites {
     /// Lower-case, without leading or trailing dots.
@@ -10,14 +10,15 @@ pub(crate) struct Sites {
     surts: Vec<String>,
 }
 
-/// Host and SURT of a document.
-pub(crate) struct Place {
+/// Host and SURT of a document, both normalised.
+pub(crate) struct Location {
     host: String,
     surt: String,
 }
 
 impl Sites {
-    /// Faults point to `domains` and `surts` below `pointer`.
+    /// Parses domains and SURT prefixes. Adds a fault for each invalid one, with a JSON pointer to `domains` or `surts` below
+    /// `pointer`.
     pub(crate) fn new(
         domains: &[String],
         surts: &[String],
@@ -26,7 +27,7 @@ impl Sites {
     ) -> Self {
         if domains.is_empty() && surts.is_empty() {
             let problem =
-                "names no site; write `domains` or `surts`, or put its patterns with those of all";
+                "no sites; write `domains` or `surts`, or move the patterns to those for all sites";
             faults.push(SettingsFault::new(pointer, problem));
         }
         for (at, domain) in domains.iter().enumerate() {
@@ -48,24 +49,28 @@ impl Sites {
         let lower = |text: &String| text.trim_matches('.').to_ascii_lowercase();
         Self {
             domains: domains.iter().map(lower).collect(),
-            surts: surts.iter().map(|surt| without_s(surt)).collect(),
+            surts: surts.iter().map(|surt| normalise_surt(surt)).collect(),
         }
     }
 
-    pub(crate) fn hold(&self, place: &Place) -> bool {
+    /// Whether the location is on one of the sites.
+    pub(crate) fn contains(&self, location: &Location) -> bool {
         let is_below = |domain: &String| {
-            place
+            location
                 .host
                 .strip_suffix(domain.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         };
         self.domains.iter().any(is_below)
-            || self.surts.iter().any(|surt| place.surt.starts_with(surt))
+            || self
+                .surts
+                .iter()
+                .any(|surt| location.surt.starts_with(surt))
     }
 }
 
-impl Place {
-    /// The place of a normalised URI from the host.
+impl Location {
+    /// The location of a URI, which the host has normalised.
     pub(crate) fn of(uri: &str) -> Self {
         let (scheme, rest) = uri.split_once("://").unwrap_or(("", uri));
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -97,13 +102,13 @@ impl Place {
         surt.push_str(path);
         Self {
             host: host.to_ascii_lowercase(),
-            surt: without_s(&surt),
+            surt: normalise_surt(&surt),
         }
     }
 }
 
-/// Lower-case, with https as http, as scopes compare.
-fn without_s(surt: &str) -> String {
+/// Lower-cases a SURT and replaces https by http, as scopes do.
+fn normalise_surt(surt: &str) -> String {
     let lower = surt.to_ascii_lowercase();
     match lower.strip_prefix("https://") {
         Some(rest) => format!("http://{rest}"),
@@ -127,14 +132,14 @@ mod tests {
         let sites = Sites::new(&texts(domains), &texts(surts), "", &mut faults);
         assert_eq!(faults, []);
         assert_eq!(
-            sites.hold(&Place::of(uri)),
+            sites.contains(&Location::of(uri)),
             expected,
             "{domains:?} {surts:?} {uri}"
         );
     }
 
     #[test]
-    fn a_domain_means_those_below_it() {
+    fn a_domain_includes_its_subdomains() {
         check(&["mbl.is"], &[], "http://www.mbl.is/", true);
         check(&["mbl.is"], &[], "https://mbl.is:8080", true);
         check(&["MBL.is."], &[], "http://user@mbl.is?x", true);
@@ -143,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_compared_as_the_scope_does() {
+    fn prefixes_ignore_case_and_https() {
         check(&[], &["http://(is,mbl,"], "https://www.mbl.is/a", true);
         check(
             &[],
