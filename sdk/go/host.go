@@ -67,7 +67,7 @@ type Visit interface {
 	Now() time.Time
 	// Status is the HTTP status, or a negative fetch status. It is 0 before the fetch.
 	Status() int
-	// MediaType is empty before the fetch.
+	// MediaType is empty before the fetch. At a reconsideration (Wait.AskAgain), it is that of the last visit.
 	MediaType() string
 	// State is UnknownState until the content has been compared with the last version.
 	State() State
@@ -77,7 +77,7 @@ type Visit interface {
 	LastWait() (time.Duration, bool)
 	// Overdue is the time from the due time to the beginning of this visit.
 	Overdue() time.Duration
-	// Visits is the number of completed visits, with this one after its fetch.
+	// Visits is the number of completed visits, plus this one. At a reconsideration, it is the completed visits only.
 	Visits() uint64
 	// Versions is the number of versions, with this one if it is new or changed.
 	Versions() uint64

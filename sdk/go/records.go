@@ -216,7 +216,8 @@ type Signal struct {
 
 // Neighbourhood has sums about the documents that share a property with this one.
 type Neighbourhood struct {
-	// Shares is the property: "host", "path-prefix", "media-type" or a name of a later version of the contract.
+	// Shares is the property: "host", "path-prefix", "media-type", "depth", "last-modified" or a name of a later version of
+	// the contract.
 	Shares string
 	// Changes is the number of visits that found a change.
 	Documents, Visits, Changes uint64

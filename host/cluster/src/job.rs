@@ -23,7 +23,7 @@ use crate::partition::Partition;
 /// Bucket of the manifests of all jobs, by name.
 const JOBS_BUCKET: &str = "opilio_jobs";
 
-/// Object store of the files of all jobs, by digest.
+/// Object store of the files of all jobs, by digest. It sends one message at a time and waits for the answer to each.
 const FILES_STORE: &str = "opilio_files";
 
 /// Version of a job's streams and messages.

@@ -46,7 +46,7 @@ pub struct Extraction {
 pub struct Wait {
     /// Time from now until the next visit. The host keeps it within the profile's limits.
     pub next_visit: Duration,
-    /// Time until the next reconsideration without a visit; always less than `next_visit`.
+    /// Time from now until a reconsideration without a visit; at most `next_visit`.
     pub ask_again: Option<Duration>,
 }
 

@@ -192,7 +192,7 @@ pub enum CasesError {
         problem: String,
     },
     /// Two cases of one folder have one id.
-    #[error("{}: two cases are called {id}", folder.display())]
+    #[error("{}: duplicate case id {id}", folder.display())]
     Twice {
         /// The folder.
         folder: PathBuf,

@@ -70,7 +70,7 @@ pub enum ConfigureError {
         names: Vec<String>,
     },
     /// The component has no plugin of this name.
-    #[error("{origin} holds no plugin `{name}`; it holds {}", names.join(", "))]
+    #[error("{origin} has no plugin `{name}`; it has: {}", names.join(", "))]
     NoSuchPlugin {
         /// The component.
         origin: String,

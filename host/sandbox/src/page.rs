@@ -44,7 +44,7 @@ pub struct LoadedPage {
 pub enum BehaviorResult {
     /// The action was carried out.
     Done,
-    /// So many elements were clicked.
+    /// This number of elements was clicked.
     Clicked(u32),
     /// The result of a script as JSON. It comes from the page, so it can be anything.
     Value(String),

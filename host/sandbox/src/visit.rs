@@ -18,7 +18,7 @@ pub struct Visit {
     pub now: Timestamp,
     /// Fetch status; 0 before the fetch.
     pub status: i32,
-    /// Media type of the response; empty before the fetch.
+    /// Media type of the response; empty before the fetch. At a reconsideration, that of the last visit.
     pub media_type: String,
     /// State of the content; unknown before it has been judged.
     pub state: ContentState,
@@ -28,17 +28,17 @@ pub struct Visit {
     pub last_wait: Option<Duration>,
     /// Time between its due time and its beginning.
     pub overdue: Duration,
-    /// Completed visits, including this one after its fetch.
+    /// Completed visits, plus this one. At a reconsideration: completed visits only.
     pub visits: u64,
     /// Versions so far, including this one if it is new or changed.
     pub versions: u64,
-    /// Earlier visits, newest first.
+    /// Earlier visits, newest first, those that failed for good included.
     pub history: Vec<PastVisit>,
     /// Headers of the last archived version, under their lower-case names: `etag`, `last-modified`.
     pub validators: BTreeMap<String, String>,
     /// Links found on the document when it was last extracted.
     pub outlinks: u64,
-    /// Links to the document that the crawl has found.
+    /// Pages of other registrable domains that embed the document, if the profile has `revisit.fade-after`; otherwise 0.
     pub inlinks: u64,
     /// Signals since the last visit, newest first.
     pub signals: Vec<Signal>,

@@ -443,7 +443,7 @@ pub(super) fn find_plugin<'a>(
             .find(|plugin| plugin.name == name)
             .ok_or_else(|| {
                 format!(
-                    "the component holds no plugin \"{name}\"; it holds: {}",
+                    "the component has no plugin \"{name}\"; it has: {}",
                     names()
                 )
             }),

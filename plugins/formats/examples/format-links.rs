@@ -1,5 +1,5 @@
-//! The extractors' links: `format-links PLUGIN MEDIA-TYPE FILE…` prints file, hop, context, reference, date of publication and
-//! date of change, separated by tabs.
+//! Prints the links that an extractor finds in files: `format-links PLUGIN MEDIA-TYPE FILE…`. Each line has file, hop, context,
+//! reference, date of publication and date of change, separated by tabs. Dates are milliseconds since 1970; 0 without a date.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -11,7 +11,7 @@ use opilio_plugin::testing::document;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [plugin, media_type, files @ ..] = arguments.as_slice() else {
-        panic!("format-links PLUGIN MEDIA-TYPE FILE…");
+        panic!("usage: format-links PLUGIN MEDIA-TYPE FILE…");
     };
     let plugin = opilio_formats::plugins().configure(plugin, "{}").unwrap();
     for file in files {

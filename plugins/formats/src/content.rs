@@ -5,29 +5,29 @@ use std::io::Read;
 use flate2::read::MultiGzDecoder;
 use opilio_plugin::Document;
 
-/// Most text to read, in bytes. A plugin has 64 MiB by default, and needs memory for its results beside the text. Sitemaps may
-/// be larger (50 MB); the rest is reported as unread.
+/// Most text to read, in bytes. A plugin has 64 MiB of memory by default, which the results need too. Sitemaps may be larger
+/// (50 MB); the rest is not read, and the log says so.
 pub(crate) const CONTENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// First bytes of a gzip member (RFC 1952 §2.3.1).
 const GZIP: [u8; 2] = [0x1F, 0x8B];
 
-/// Text, and the reason if it is incomplete.
+/// The text of a document.
 pub(crate) struct Content {
     pub text: String,
-    /// Reason why the text is incomplete, for the log.
+    /// Reason why the text is incomplete, for the log; `None` if it is complete.
     pub problem: Option<String>,
 }
 
-/// Whether the document begins like a gzip file. Sitemaps often do, without a `Content-Encoding`.
+/// Returns `true` if the document begins like a gzip file. Sitemaps often are gzip files without a `Content-Encoding`.
 pub(crate) fn is_gzip(document: &Document) -> bool {
     document.read(0, 2) == GZIP
 }
 
-/// The text of a document. For a gzip file, the text of the file in it.
+/// Returns the text of a document; for a gzip file, the unpacked text.
 pub(crate) fn content(document: &Document) -> Content {
     if is_gzip(document) {
-        return unpacked(document);
+        return unpack(document);
     }
     if document.length() <= CONTENT_BYTES_MAX as u64 {
         return Content {
@@ -41,8 +41,8 @@ pub(crate) fn content(document: &Document) -> Content {
     }
 }
 
-fn unpacked(document: &Document) -> Content {
-    let packed = Packed {
+fn unpack(document: &Document) -> Content {
+    let packed = DocumentReader {
         document,
         at: 0,
         chunk: Vec::new(),
@@ -53,7 +53,7 @@ fn unpacked(document: &Document) -> Content {
         .take(CONTENT_BYTES_MAX as u64)
         .read_to_end(&mut bytes);
     let problem = match outcome {
-        // The text before the fault is kept: half a sitemap is better than none.
+        // The text before the error is kept: it may contain many entries of a sitemap.
         Err(error) => Some(format!("the gzip file is damaged: {error}")),
         Ok(length) if length == CONTENT_BYTES_MAX => Some(too_long()),
         Ok(_) => None,
@@ -68,22 +68,24 @@ fn too_long() -> String {
     format!("text after the first {CONTENT_BYTES_MAX} bytes was not read")
 }
 
-/// Removes a byte order mark. Invalid UTF-8 becomes U+FFFD.
+/// Decodes UTF-8. Invalid bytes become U+FFFD.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The document's bytes, read from the host in pieces: a second copy of the whole would take the memory needed for the unpacked
-/// text.
-struct Packed<'a> {
+/// Reads the document's bytes from the host in chunks. A copy of the whole document would take memory that the unpacked text
+/// needs.
+struct DocumentReader<'a> {
     document: &'a Document,
+    /// Position in the document after the chunk.
     at: u64,
     chunk: Vec<u8>,
+    /// Bytes of the chunk that have been read.
     read: usize,
 }
 
-impl Read for Packed<'_> {
+impl Read for DocumentReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         const CHUNK_BYTES: u32 = 64 * 1024;
         if self.read == self.chunk.len() {
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_files_are_unpacked_all_their_members() {
+    fn all_members_of_gzip_files_are_unpacked() {
         let mut packed = gzip(b"one ");
         packed.extend(gzip("zwölf".as_bytes()));
         let content = read(&packed);
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_torn_gzip_file_gave_is_kept() {
+    fn text_before_the_damage_of_a_gzip_file_is_kept() {
         let packed = gzip("abcdefgh".repeat(1_000).as_bytes());
         let content = read(&packed[..packed.len() - 9]);
         assert!(content.text.starts_with("abcdefghabc"), "{}", content.text);

@@ -1,24 +1,24 @@
-//! Dates in feeds and sitemaps: RFC 3339, the W3C's profile of ISO 8601, RFC 822 and its variants.
+//! Parses dates in feeds and sitemaps: RFC 3339, the W3C's profile of ISO 8601, RFC 822 and its variants.
 //!
-//! An unreadable date is ignored: a wrong one would schedule a visit at the wrong time.
+//! An unreadable date is ignored, because a wrong date would schedule a visit at the wrong time.
 
 use opilio_plugin::DateSignal;
 
 /// Longest date to read, in bytes.
 const DATE_BYTES_MAX: usize = 80;
 
-/// Milliseconds since 1970; `None` if it is invalid or before 1970. Defaults: UTC without a zone, midnight without a time, the
-/// first without a day.
+/// Parses a date into milliseconds since 1970. Returns `None` if the date is invalid or before 1970. A missing zone is UTC, a
+/// missing time midnight, and a missing month or day the first.
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     if text.len() > DATE_BYTES_MAX || !text.is_ascii() {
         return None;
     }
-    let moment = iso(text).or_else(|| written(text))?;
-    u64::try_from(moment.milliseconds()?).ok()
+    let parts = parse_iso(text).or_else(|| parse_rfc_822(text))?;
+    u64::try_from(parts.milliseconds()?).ok()
 }
 
-/// A signal of these dates, if there are any.
+/// Returns a signal of these dates; `None` if both are missing.
 pub(crate) fn signal(published: Option<u64>, modified: Option<u64>) -> Option<DateSignal> {
     (published.is_some() || modified.is_some()).then_some(DateSignal {
         published,
@@ -26,14 +26,14 @@ pub(crate) fn signal(published: Option<u64>, modified: Option<u64>) -> Option<Da
     })
 }
 
-/// The parts of a date, not yet checked.
+/// The parts of a date, not validated.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
+struct DateParts {
     year: i64,
     month: i64,
     day: i64,
     time: Time,
-    /// Minutes east of Greenwich.
+    /// Minutes east of UTC.
     zone: i64,
 }
 
@@ -45,8 +45,8 @@ struct Time {
     millisecond: i64,
 }
 
-impl Moment {
-    /// Milliseconds since 1970; `None` for a date such as the 30th of February.
+impl DateParts {
+    /// Converts to milliseconds since 1970. Returns `None` for an impossible date such as the 30th of February.
     fn milliseconds(self) -> Option<i64> {
         let Time {
             hour,
@@ -77,7 +77,7 @@ fn month_days(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar. Years are counted from March, so that a leap day is the last.
+/// Days since 1970-01-01 in the Gregorian calendar. Years begin in March here, so that a leap day is the last day of its year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -87,35 +87,36 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// `2024`, `2024-02`, `2024-2-9`, `20240209`, `2024-02-09T10:20[:30[.123]][ ][Z|+01:00|+0100|+01]`.
-fn iso(text: &str) -> Option<Moment> {
+/// Parses `2024`, `2024-02`, `2024-2-9`, `20240209`, `2024-02-09T10:20[:30[.123]][ ][Z|+01:00|+0100|+01]`.
+fn parse_iso(text: &str) -> Option<DateParts> {
     let date_end = text
         .find(|c: char| !c.is_ascii_digit() && c != '-' && c != '/')
         .unwrap_or(text.len());
     let (date, rest) = text.split_at(date_end);
-    let (year, month, day) = iso_date(date)?;
+    let (year, month, day) = parse_iso_date(date)?;
     let rest = rest.trim_start_matches(['T', 't', ' ']);
     let time_end = rest
         .find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.' | ','))
         .unwrap_or(rest.len());
     let (time, zone) = rest.split_at(time_end);
-    Some(Moment {
+    Some(DateParts {
         year,
         month,
         day,
         time: if time.is_empty() {
             Time::default()
         } else {
-            clock(time)?
+            parse_time(time)?
         },
         zone: match zone.trim() {
             "" => 0,
-            zone => offset(zone)?,
+            zone => parse_zone(zone)?,
         },
     })
 }
 
-fn iso_date(text: &str) -> Option<(i64, i64, i64)> {
+/// Parses the date into year, month and day.
+fn parse_iso_date(text: &str) -> Option<(i64, i64, i64)> {
     if text.len() == 8 && text.bytes().all(|b| b.is_ascii_digit()) {
         return Some((
             number(&text[..4])?,
@@ -133,8 +134,8 @@ fn iso_date(text: &str) -> Option<(i64, i64, i64)> {
         .then_some((number(year)?, month, day))
 }
 
-/// `10:20`, `10:20:30`, `10:20:30.123456`, `102030`.
-fn clock(text: &str) -> Option<Time> {
+/// Parses `10:20`, `10:20:30`, `10:20:30.123456`, `102030`.
+fn parse_time(text: &str) -> Option<Time> {
     if text.len() == 6 && text.bytes().all(|b| b.is_ascii_digit()) {
         return Some(Time {
             hour: number(&text[..2])?,
@@ -164,7 +165,7 @@ fn clock(text: &str) -> Option<Time> {
     })
 }
 
-/// A number of digits only: no sign, no blank, not empty.
+/// Parses a number of one to four digits, without sign or blanks.
 fn number(text: &str) -> Option<i64> {
     if text.is_empty() || text.len() > 4 || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -172,9 +173,9 @@ fn number(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Minutes east of Greenwich: `Z`, `+01:00`, `-0530`, `+1`, `GMT+2`, and the zones used in feeds.
-fn offset(text: &str) -> Option<i64> {
-    /// Zones of RFC 822, and zones of Europe that feeds use. `CST` is North America's, as in the standard.
+/// Parses a zone into minutes east of UTC: `Z`, `+01:00`, `-0530`, `+1`, `GMT+2`, and the names of zones used in feeds.
+fn parse_zone(text: &str) -> Option<i64> {
+    /// Zones of RFC 822, and other zones that feeds use. `CST` is the zone of North America, as in RFC 822.
     const ZONES: [(&str, i64); 24] = [
         ("Z", 0),
         ("GMT", 0),
@@ -232,40 +233,40 @@ fn offset(text: &str) -> Option<i64> {
     Some(sign * (number(hours)? * 60 + minutes))
 }
 
-/// Parses `Wed, 02 Oct 2002 13:00:00 GMT` and variants with a day, a month's name, a year, and perhaps a time and a zone.
-/// Variants: weekdays in any language, no comma, `Sept`, two-digit years, `Oct 2, 2002 1:00 PM`, the order of `ctime`.
-fn written(text: &str) -> Option<Moment> {
+/// Parses `Wed, 02 Oct 2002 13:00:00 GMT` and its variants: a day, the name of a month and a year, with or without time and zone.
+/// Examples: weekdays in any language, no comma, `Sept`, two-digit years, `Oct 2, 2002 1:00 PM`, the order of `ctime`.
+fn parse_rfc_822(text: &str) -> Option<DateParts> {
     let mut month = None;
     let mut numbers = Vec::new();
     let mut time = None;
     let mut zone = None;
-    let mut afternoon = None;
+    let mut is_afternoon = None;
     for word in text
         .split(|c: char| c.is_ascii_whitespace() || c == ',')
-        .flat_map(day_month_year)
+        .flat_map(split_dashed_date)
         .filter(|word| !word.is_empty())
     {
         if word.contains(':') && time.is_none() {
-            // `13:00:00+0200` and `13:00:00Z` have their zone without a blank.
+            // The zone may follow without a blank: `13:00:00+0200`, `13:00:00Z`.
             let end = word
                 .find(|c: char| !c.is_ascii_digit() && c != ':' && c != '.')
                 .unwrap_or(word.len());
-            let (digits, behind) = word.split_at(end);
-            time = Some(clock(digits)?);
-            match half_of_day(behind) {
-                Some(half) => afternoon = Some(half),
-                None if behind.is_empty() => {}
-                None => zone = Some(offset(behind)?),
+            let (digits, after) = word.split_at(end);
+            time = Some(parse_time(digits)?);
+            match is_pm(after) {
+                Some(pm) => is_afternoon = Some(pm),
+                None if after.is_empty() => {}
+                None => zone = Some(parse_zone(after)?),
             }
         } else if let Some(number) = number(word) {
             numbers.push((number, word.len()));
         } else if let Some(named) = month_of(word).filter(|_| month.is_none()) {
             month = Some(named);
-        } else if let Some(half) = half_of_day(word) {
-            afternoon = Some(half);
+        } else if let Some(pm) = is_pm(word) {
+            is_afternoon = Some(pm);
         } else if time.is_some() && zone.is_none() {
-            // An unknown zone is treated as missing; the date is right to the day.
-            zone = offset(word);
+            // An unknown zone is treated as missing. The error is less than a day.
+            zone = parse_zone(word);
         }
     }
     let (day, year) = match numbers.as_slice() {
@@ -276,10 +277,10 @@ fn written(text: &str) -> Option<Moment> {
         _ => return None,
     };
     let mut time = time.unwrap_or_default();
-    if let Some(afternoon) = afternoon {
-        time.hour = time.hour % 12 + if afternoon { 12 } else { 0 };
+    if let Some(is_afternoon) = is_afternoon {
+        time.hour = time.hour % 12 + if is_afternoon { 12 } else { 0 };
     }
-    Some(Moment {
+    Some(DateParts {
         year,
         month: month?,
         day,
@@ -288,22 +289,22 @@ fn written(text: &str) -> Option<Moment> {
     })
 }
 
-/// The parts of `02-Oct-2002` (RFC 850); any other word as it is.
-fn day_month_year(word: &str) -> impl Iterator<Item = &str> {
-    let is_one = word.starts_with(|c: char| c.is_ascii_digit())
+/// Splits `02-Oct-2002` (RFC 850) into its parts. Returns any other word unchanged.
+fn split_dashed_date(word: &str) -> impl Iterator<Item = &str> {
+    let is_date = word.starts_with(|c: char| c.is_ascii_digit())
         && word.contains('-')
         && word.contains(|c: char| c.is_ascii_alphabetic())
         && !word.contains(':');
-    let mut parts = is_one.then(|| word.split('-'));
-    let mut whole = (!is_one).then_some(word);
+    let mut parts = is_date.then(|| word.split('-'));
+    let mut whole = (!is_date).then_some(word);
     std::iter::from_fn(move || match &mut parts {
         Some(parts) => parts.next(),
         None => whole.take(),
     })
 }
 
-/// Whether it is the afternoon; `None` if the word does not tell.
-fn half_of_day(word: &str) -> Option<bool> {
+/// Returns `true` for `pm`, `false` for `am`, and `None` for other words.
+fn is_pm(word: &str) -> Option<bool> {
     let is = |name: &str| word.eq_ignore_ascii_case(name);
     if is("pm") || is("p.m.") {
         Some(true)
@@ -314,7 +315,7 @@ fn half_of_day(word: &str) -> Option<bool> {
     }
 }
 
-/// The number of a month from its English name, or the start of it.
+/// Returns the number of a month by its English name, or by three or more letters of its start.
 fn month_of(word: &str) -> Option<i64> {
     const MONTHS: [&str; 12] = [
         "january",
@@ -338,7 +339,7 @@ fn month_of(word: &str) -> Option<i64> {
     i64::try_from(at + 1).ok()
 }
 
-/// RFC 2822 §4.3: two digits below 50 are of this century; other two-digit and three-digit years are of the last.
+/// Adds the century to a short year (RFC 2822 §4.3): 2000 to two digits below 50, 1900 to other years of two or three digits.
 fn full_year(year: i64, digits: usize) -> i64 {
     match digits {
         4.. => year,
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_gives_none() {
+    fn invalid_dates_are_rejected() {
         for text in [
             "",
             "yesterday",
@@ -442,12 +443,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "[0-9:TZ+. ,/-]{0,40}|[ -~]{0,40}|\\PC{0,20}") {
+        fn any_text_is_accepted(text in "[0-9:TZ+. ,/-]{0,40}|[ -~]{0,40}|\\PC{0,20}") {
             parse(&text);
         }
 
         #[test]
-        fn every_day_is_the_one_after_the_one_before(day in 0u64..200_000) {
+        fn days_are_counted_as_in_the_calendar(day in 0u64..200_000) {
             let (mut year, mut month, mut rest) = (1970, 1, day as i64);
             while rest >= month_days(year, month) {
                 rest -= month_days(year, month);

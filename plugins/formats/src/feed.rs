@@ -6,9 +6,9 @@ use opilio_plugin::prelude::*;
 
 use crate::content::content;
 use crate::markup::{Bases, Markup, Tag, Token};
-use crate::{Found, dates, json_feed, recognise, reference};
+use crate::{Results, dates, json_feed, recognise, reference};
 
-/// Most URIs of one item: the different names of its page.
+/// Most URIs reported for the page of one item.
 const ITEM_LINKS_MAX: usize = 100;
 
 /// Treatment of the files that items enclose: podcasts, films.
@@ -93,32 +93,32 @@ impl Extractor for Feed {
             return Extraction::default();
         }
         let content = content(document);
-        let reading = Reading {
+        let results = FeedResults {
             settings: self.settings,
-            found: Found::default(),
+            found: Results::default(),
         };
         let read = if document.media_type().ends_with("json") {
-            json_feed::read(&content.text, reading)
+            json_feed::read(&content.text, results)
         } else {
-            read(&content.text, reading)
+            read(&content.text, results)
         };
         match read {
-            Some((reading, problem)) => {
+            Some((results, problem)) => {
                 recognise(document, Self::NAME);
-                reading.found.finished(content.problem.or(problem))
+                results.found.into_extraction(content.problem.or(problem))
             }
             None => Extraction::default(),
         }
     }
 }
 
-/// The state of reading a feed.
-pub(crate) struct Reading {
+/// The results of a feed of any format, collected as the settings require.
+pub(crate) struct FeedResults {
     settings: Settings,
-    found: Found,
+    found: Results,
 }
 
-/// An open item. Its dates may follow its URI.
+/// An item being read. Its dates may come after its URI.
 #[derive(Debug, Default)]
 pub(crate) struct Item {
     links: Vec<Link>,
@@ -127,7 +127,7 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// Adds a page that the item is about.
+    /// Adds a URI of the item's page.
     pub(crate) fn link(&mut self, uri: &str, context: &str, base: Option<&str>) {
         if self.links.len() < ITEM_LINKS_MAX {
             self.links.push(Link {
@@ -138,7 +138,7 @@ impl Item {
     }
 }
 
-impl Reading {
+impl FeedResults {
     pub(crate) fn link(&mut self, uri: &str, hop: Hop, context: &str) {
         self.found.push(Link::new(uri, hop, context));
     }
@@ -155,14 +155,14 @@ impl Reading {
         self.found.is_full()
     }
 
-    /// Adds HTML of an item.
+    /// Adds HTML of an item as a fragment.
     pub(crate) fn content(&mut self, html: &str, context: &str, base: Option<&str>) {
         if self.settings.content && reference::is_markup(html) {
             self.found.fragment("text/html", html, context, base);
         }
     }
 
-    /// Completes an item.
+    /// Adds the links of a complete item, with its dates.
     pub(crate) fn item(&mut self, item: Item) {
         let dates = self
             .settings
@@ -178,17 +178,17 @@ impl Reading {
     }
 }
 
-/// The state of reading a feed in XML.
+/// The state of a feed in XML while it is read.
 struct Elements<'a> {
     markup: Markup<'a>,
-    reading: Reading,
+    results: FeedResults,
     bases: Bases,
-    /// Local names of the open elements below the root, down to the needed depth.
+    /// Local names of the open elements below the root, at most [`NAMES_MAX`].
     open: Vec<String>,
     item: Option<Item>,
-    /// Whether the `guid` is the item's URI.
-    permanent: bool,
-    /// The type of an Atom text, and the start of its content.
+    /// `true` if the `guid` is the item's URI.
+    is_permalink: bool,
+    /// The `type` of an Atom text, and the start of its content in the document.
     text_type: String,
     text_start: usize,
 }
@@ -197,7 +197,7 @@ struct Elements<'a> {
 const NAMES_MAX: usize = 16;
 
 /// Reads RSS or Atom; `None` if the document is neither.
-fn read(text: &str, reading: Reading) -> Option<(Reading, Option<String>)> {
+fn read(text: &str, results: FeedResults) -> Option<(FeedResults, Option<String>)> {
     let mut markup = Markup::new(text);
     let mut bases = Bases::default();
     loop {
@@ -215,26 +215,26 @@ fn read(text: &str, reading: Reading) -> Option<(Reading, Option<String>)> {
     }
     let mut elements = Elements {
         markup,
-        reading,
+        results,
         bases,
         open: Vec::new(),
         item: None,
-        permanent: true,
+        is_permalink: true,
         text_type: String::new(),
         text_start: 0,
     };
     elements.run();
     let Elements {
-        markup, reading, ..
+        markup, results, ..
     } = elements;
-    // Other documents also have the roots RDF and `feed`, but name no items.
-    let is_feed = !reading.found.links.is_empty() || text.contains("<channel");
-    is_feed.then(|| (reading, markup.into_problem()))
+    // Other documents also have the root elements `RDF` and `feed`, but no items.
+    let is_feed = !results.found.links.is_empty() || text.contains("<channel");
+    is_feed.then(|| (results, markup.into_problem()))
 }
 
 impl Elements<'_> {
     fn run(&mut self) {
-        while !self.reading.is_full()
+        while !self.results.is_full()
             && let Some(token) = self.markup.next()
         {
             match token {
@@ -260,21 +260,21 @@ impl Elements<'_> {
             }
             "link" => self.link(tag),
             "guid" => {
-                self.permanent = tag.attribute("isPermaLink").as_deref() != Some("false");
+                self.is_permalink = tag.attribute("isPermaLink").as_deref() != Some("false");
             }
-            // Others are `content` of Media RSS, by its URI.
+            // `content` with a `url` belongs to Media RSS.
             "content" | "enclosure" if tag.attribute("url").is_some() => {
-                self.attribute(tag, "url", Use::Enclosure);
+                self.push_attribute(tag, "url", Use::Enclosure);
             }
             "content" | "summary" => {
-                self.attribute(tag, "src", Use::Embed);
+                self.push_attribute(tag, "src", Use::Embed);
                 self.text_type = tag.attribute("type").unwrap_or_default();
                 self.text_start = self.markup.position();
             }
-            "thumbnail" => self.attribute(tag, "url", Use::Embed),
-            "player" | "source" => self.attribute(tag, "url", Use::Link),
-            // iTunes and Google Play.
-            "image" => self.attribute(tag, "href", Use::Embed),
+            "thumbnail" => self.push_attribute(tag, "url", Use::Embed),
+            "player" | "source" => self.push_attribute(tag, "url", Use::Link),
+            // Podcast elements of iTunes and Google Play.
+            "image" => self.push_attribute(tag, "href", Use::Embed),
             _ => {}
         }
     }
@@ -288,19 +288,19 @@ impl Elements<'_> {
         match rel.as_str() {
             "" | "alternate" => match &self.item {
                 Some(_) => self.item_link(&href, "link/@href"),
-                None => self.found(&href, Hop::Link, "link/@href", None),
+                None => self.push(&href, Hop::Link, "link/@href", None),
             },
             "enclosure" => self.enclosure(&href, "link/@href", &rel),
             // Another URI of the same document.
-            "self" => self.found(&href, Hop::Inferred, "link/@href", Some(&rel)),
-            "replies" if !self.reading.settings.comments => {}
+            "self" => self.push(&href, Hop::Inferred, "link/@href", Some(&rel)),
+            "replies" if !self.results.settings.comments => {}
             "icon" | "shortcut icon" | "preview" => {
-                self.found(&href, Hop::Embed, "link/@href", Some(&rel));
+                self.push(&href, Hop::Embed, "link/@href", Some(&rel));
             }
-            // Endpoints that clients send requests to; not documents.
+            // Endpoints for requests of clients, not documents.
             "hub" | "edit" | "edit-media" | "service" | "salmon" | "pingback" | "webmention" => {}
             rel if rel.ends_with("#post") || rel.ends_with("#batch") => {}
-            rel => self.found(&href, Hop::Link, "link/@href", Some(rel)),
+            rel => self.push(&href, Hop::Link, "link/@href", Some(rel)),
         }
     }
 
@@ -315,26 +315,26 @@ impl Elements<'_> {
             .to_owned();
         match name {
             "item" | "entry" => self.end_item(),
-            _ if self.text(name, &text) => {}
+            _ if self.html_text(name, &text) => {}
             _ if !is_leaf || text.is_empty() => {}
             "link" => match (parent.as_str(), &self.item) {
                 (_, Some(_)) => self.item_link(&text, "item/link"),
-                // The page linked by an image is that of the channel, and a search form is not a page.
+                // The link of an image repeats the channel's. The link of a search form is not a page.
                 ("image" | "textInput" | "textinput", _) => {}
-                _ => self.found(&text, Hop::Link, "channel/link", None),
+                _ => self.push(&text, Hop::Link, "channel/link", None),
             },
-            "guid" if self.permanent && reference::is_address(&text) => {
+            "guid" if self.is_permalink && reference::is_public_uri(&text) => {
                 self.item_link(&text, "item/guid");
             }
-            "url" if parent == "image" => self.found(&text, Hop::Embed, "image/url", None),
-            "icon" | "logo" => self.found(&text, Hop::Embed, name, None),
-            "comments" | "commentRss" if self.reading.settings.comments => {
-                self.found(&text, Hop::Link, name, None);
+            "url" if parent == "image" => self.push(&text, Hop::Embed, "image/url", None),
+            "icon" | "logo" => self.push(&text, Hop::Embed, name, None),
+            "comments" | "commentRss" if self.results.settings.comments => {
+                self.push(&text, Hop::Link, name, None);
             }
             "uri" if matches!(parent.as_str(), "author" | "contributor") => {
-                self.found(&text, Hop::Link, "author/uri", None);
+                self.push(&text, Hop::Link, "author/uri", None);
             }
-            // FeedBurner's element for the original URI.
+            // FeedBurner's element for the original URI of the item.
             "origLink" => self.item_link(&text, "item/origLink"),
             "pubDate" | "published" | "issued" | "created" | "date" => {
                 if let Some(item) = &mut self.item {
@@ -355,8 +355,8 @@ impl Elements<'_> {
         self.bases.leave(self.markup.depth());
     }
 
-    /// Handles texts that may be HTML. Returns whether this was one.
-    fn text(&mut self, name: &str, text: &str) -> bool {
+    /// Passes on the text of an element that may contain HTML. Returns `false` for any other element.
+    fn html_text(&mut self, name: &str, text: &str) -> bool {
         if !matches!(
             name,
             "description" | "encoded" | "content" | "summary" | "body" | "tagline" | "subtitle"
@@ -367,16 +367,16 @@ impl Elements<'_> {
             "xhtml" | "application/xhtml+xml" => self.markup.before_token(self.text_start),
             _ => text,
         };
-        self.reading.content(html, name, self.bases.current());
+        self.results.content(html, name, self.bases.current());
         self.text_type.clear();
         true
     }
 
     fn end_item(&mut self) {
         if let Some(item) = self.item.take() {
-            self.reading.item(item);
+            self.results.item(item);
         }
-        self.permanent = true;
+        self.is_permalink = true;
     }
 
     fn item_link(&mut self, uri: &str, context: &str) {
@@ -385,7 +385,7 @@ impl Elements<'_> {
         }
     }
 
-    fn found(&mut self, uri: &str, hop: Hop, context: &str, rel: Option<&str>) {
+    fn push(&mut self, uri: &str, hop: Hop, context: &str, rel: Option<&str>) {
         let base = self.bases.current().map(str::to_owned);
         let mut link = Link {
             base,
@@ -394,25 +394,25 @@ impl Elements<'_> {
         if let Some(rel) = rel.filter(|rel| !rel.is_empty()) {
             link = link.attribute("rel", rel);
         }
-        self.reading.found.push(link);
+        self.results.found.push(link);
     }
 
-    fn attribute(&mut self, tag: &Tag<'_>, name: &str, what: Use) {
+    fn push_attribute(&mut self, tag: &Tag<'_>, name: &str, usage: Use) {
         let Some(uri) = tag.attribute(name) else {
             return;
         };
         let context = format!("{}/@{name}", tag.local_name());
-        match what {
+        match usage {
             Use::Enclosure => self.enclosure(&uri, &context, ""),
-            Use::Embed => self.found(&uri, Hop::Embed, &context, None),
-            Use::Link => self.found(&uri, Hop::Link, &context, None),
+            Use::Embed => self.push(&uri, Hop::Embed, &context, None),
+            Use::Link => self.push(&uri, Hop::Link, &context, None),
         }
     }
 
     fn enclosure(&mut self, uri: &str, context: &str, rel: &str) {
-        match self.reading.settings.enclosures {
-            Enclosures::Embed => self.found(uri, Hop::Embed, context, Some(rel)),
-            Enclosures::Link => self.found(uri, Hop::Link, context, Some(rel)),
+        match self.results.settings.enclosures {
+            Enclosures::Embed => self.push(uri, Hop::Embed, context, Some(rel)),
+            Enclosures::Link => self.push(uri, Hop::Link, context, Some(rel)),
             Enclosures::Ignore => {}
         }
     }

@@ -1,17 +1,17 @@
 //! The `ftp-listing` extractor: entries of an FTP directory listing in the format of MLSD or LIST.
 //!
-//! Its links have the date of change of their target if the listing has it. Only MLSD does: the dates of LIST have no time
-//! zone, and often no year.
+//! A link from MLSD has its target's date of change. Dates of LIST are ignored, because they lack the time zone and often the
+//! year.
 
 use std::fmt::Write;
 
 use opilio_plugin::prelude::*;
 
-use crate::Found;
+use crate::Results;
 use crate::content::content;
 use crate::dates;
 
-/// Header with the host's name for the kind of listing.
+/// Header in which the host names the format of the listing: `MLSD` or `LIST`.
 const HEADER: &str = "FTP-Listing";
 
 /// The plugin. It has no settings.
@@ -23,7 +23,7 @@ pub struct FtpListing;
 struct Entry<'a> {
     name: &'a str,
     directory: bool,
-    /// `YYYYMMDDHHMMSS` in UTC.
+    /// The date of change, as `YYYYMMDDHHMMSS` in UTC.
     modified: Option<&'a str>,
 }
 
@@ -51,17 +51,17 @@ impl Extractor for FtpListing {
             return Extraction::default();
         };
         let content = content(document);
-        let mut found = Found::default();
+        let mut found = Results::default();
         for line in content.text.lines() {
             let entry = match kind.as_str() {
-                "MLSD" => facts(line),
-                _ => listed(line),
+                "MLSD" => parse_mlsd(line),
+                _ => parse_list(line),
             };
             if let Some(entry) = entry.filter(|entry| is_below(entry.name)) {
                 found.push(link(&entry));
             }
         }
-        // A directory may have been linked without its slash.
+        // The URI of a directory may lack the final slash.
         let uri = document.uri();
         let base = match uri.ends_with('/') {
             true => uri,
@@ -69,24 +69,24 @@ impl Extractor for FtpListing {
         };
         Extraction {
             base: Some(base),
-            ..found.finished(content.problem)
+            ..found.into_extraction(content.problem)
         }
     }
 }
 
 fn link(entry: &Entry<'_>) -> Link {
     let slash = if entry.directory { "/" } else { "" };
-    // `./` keeps a colon in a name from being read as a scheme's.
-    let uri = format!("./{}{slash}", encoded(entry.name));
+    // Without `./`, a name with a colon would be parsed as a scheme.
+    let uri = format!("./{}{slash}", percent_encode(entry.name));
     let mut link = Link::new(uri, Hop::Link, "ftp/listing");
-    if let Some(dates) = dates::signal(None, entry.modified.and_then(instant)) {
+    if let Some(dates) = dates::signal(None, entry.modified.and_then(parse_time)) {
         link.details.get_or_insert_default().dates = Some(dates);
     }
     link
 }
 
-/// The time in `YYYYMMDDHHMMSS`, perhaps with a fraction (RFC 3659 §2.3).
-fn instant(time: &str) -> Option<u64> {
+/// Parses `YYYYMMDDHHMMSS` into milliseconds since 1970 (RFC 3659 §2.3). Fractions of a second are ignored.
+fn parse_time(time: &str) -> Option<u64> {
     let part = |from: usize, to: usize| time.get(from..to);
     let (date, hour) = ((part(0, 4)?, part(4, 6)?, part(6, 8)?), part(8, 10)?);
     let (minute, second) = (part(10, 12)?, part(12, 14)?);
@@ -94,13 +94,13 @@ fn instant(time: &str) -> Option<u64> {
     dates::parse(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
 }
 
-/// Whether it is an entry: not the directory itself, its parent, or a path.
+/// Returns `true` for the name of an entry, `false` for the directory itself, its parent or a path.
 fn is_below(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\'])
 }
 
-/// A name, encoded for a path (RFC 3986 §3.3).
-fn encoded(name: &str) -> String {
+/// Percent-encodes a name for a path (RFC 3986 §3.3).
+fn percent_encode(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
         match byte {
@@ -116,8 +116,8 @@ fn encoded(name: &str) -> String {
     text
 }
 
-/// `type=file;size=31;modify=20261120131203; name` (RFC 3659 §7.2).
-fn facts(line: &str) -> Option<Entry<'_>> {
+/// Parses a line of MLSD: `type=file;size=31;modify=20261120131203; name` (RFC 3659 §7.2).
+fn parse_mlsd(line: &str) -> Option<Entry<'_>> {
     let (facts, name) = line.split_once("; ")?;
     let fact = |wanted: &str| {
         let facts = facts.split(';').filter_map(|fact| fact.split_once('='));
@@ -131,24 +131,24 @@ fn facts(line: &str) -> Option<Entry<'_>> {
             directory: kind == "dir",
             modified: fact("modify"),
         }),
-        // The directory itself and its parent; also symbolic links, which lead anywhere.
+        // The directory itself, its parent, and symbolic links, whose targets may be anywhere.
         _ => None,
     }
 }
 
-/// Parses a line in the format of `ls -l` or of DOS.
-fn listed(line: &str) -> Option<Entry<'_>> {
+/// Parses a line of LIST in the format of `ls -l` or of DOS.
+fn parse_list(line: &str) -> Option<Entry<'_>> {
     let line = line.trim_end();
     let first = line.chars().next()?;
     match first {
-        '-' | 'd' | 'l' => unix(line, first),
-        '0'..='9' => dos(line),
+        '-' | 'd' | 'l' => parse_unix(line, first),
+        '0'..='9' => parse_dos(line),
         _ => None,
     }
 }
 
-/// `drwxr-xr-x  2 owner group  4096 Nov 20 13:12 name`; some servers omit the group.
-fn unix(line: &str, first: char) -> Option<Entry<'_>> {
+/// Parses `drwxr-xr-x  2 owner group  4096 Nov 20 13:12 name`. Some servers omit the group.
+fn parse_unix(line: &str, first: char) -> Option<Entry<'_>> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ];
@@ -158,14 +158,14 @@ fn unix(line: &str, first: char) -> Option<Entry<'_>> {
         (word, rest) = rest.split_once(' ')?;
         rest = rest.trim_start_matches(' ');
         if MONTHS.contains(&word.to_ascii_lowercase().as_str()) {
-            // Day; then year or time. The name begins one blank later, and may begin with blanks.
+            // After the day and the year or time, exactly one blank precedes the name, which may begin with blanks.
             let (_, after_day) = rest.split_once(' ')?;
             let (_, name) = after_day.trim_start_matches(' ').split_once(' ')?;
-            // The server follows a symbolic link; its target may be out of reach.
+            // The link's own name is reported: the server follows the link, and its target may not be accessible.
             let name = name
                 .split_once(" -> ")
                 .filter(|_| first == 'l')
-                .map_or(name, |it| it.0);
+                .map_or(name, |(name, _)| name);
             return Some(Entry {
                 name,
                 directory: first == 'd',
@@ -176,8 +176,8 @@ fn unix(line: &str, first: char) -> Option<Entry<'_>> {
     None
 }
 
-/// `11-20-26  01:12PM       <DIR>          name`.
-fn dos(line: &str) -> Option<Entry<'_>> {
+/// Parses `11-20-26  01:12PM       <DIR>          name`.
+fn parse_dos(line: &str) -> Option<Entry<'_>> {
     let (date, rest) = line.split_once(' ')?;
     let (time, rest) = rest.trim_start().split_once(' ')?;
     let (size, name) = rest.trim_start().split_once(' ')?;
@@ -200,26 +200,26 @@ mod tests {
     }
 
     #[test]
-    fn facts_of_entries() {
+    fn lines_of_mlsd() {
         check(
-            facts("Type=file;Size=31;Modify=20261120131203;Perm=r; a; b.txt"),
+            parse_mlsd("Type=file;Size=31;Modify=20261120131203;Perm=r; a; b.txt"),
             Some(("a; b.txt", false, Some("20261120131203"))),
         );
-        check(facts("type=dir; sub"), Some(("sub", true, None)));
-        check(facts("type=cdir; /pub"), None);
-        check(facts("type=OS.unix=slink:/etc; x"), None);
-        check(facts("nothing"), None);
+        check(parse_mlsd("type=dir; sub"), Some(("sub", true, None)));
+        check(parse_mlsd("type=cdir; /pub"), None);
+        check(parse_mlsd("type=OS.unix=slink:/etc; x"), None);
+        check(parse_mlsd("nothing"), None);
     }
 
     #[test]
-    fn times_are_utc() {
-        assert_eq!(instant("20261120131203.25"), Some(1_795_180_323_000));
-        assert_eq!(instant("2026112"), None);
-        assert_eq!(instant("20269920131203"), None);
+    fn times_of_mlsd_are_utc() {
+        assert_eq!(parse_time("20261120131203.25"), Some(1_795_180_323_000));
+        assert_eq!(parse_time("2026112"), None);
+        assert_eq!(parse_time("20269920131203"), None);
     }
 
     #[test]
-    fn lines_of_unix_and_dos() {
+    fn lines_of_list() {
         for (line, name, directory) in [
             (
                 "-rw-r--r--   1 ftp ftp   31 Nov 20  2026 file.txt",
@@ -236,7 +236,7 @@ mod tests {
                 false,
             ),
         ] {
-            check(listed(line), Some((name, directory, None)));
+            check(parse_list(line), Some((name, directory, None)));
         }
         for line in [
             "total 12",
@@ -246,13 +246,13 @@ mod tests {
             "11-20-26",
             "550 no",
         ] {
-            check(listed(line), None);
+            check(parse_list(line), None);
         }
     }
 
     #[test]
-    fn names_are_no_paths() {
-        assert_eq!(encoded("a b%#?é:1"), "a%20b%25%23%3F%C3%A9:1");
+    fn names_are_encoded_and_paths_rejected() {
+        assert_eq!(percent_encode("a b%#?é:1"), "a%20b%25%23%3F%C3%A9:1");
         for name in ["", ".", "..", "a/b", "..\\a"] {
             assert!(!is_below(name), "{name:?}");
         }

@@ -1,5 +1,5 @@
-//! Extractors that guess references: `uri` in the document's own URI, `universal` in any bytes, `implied` from URIs by rules.
-//! No default profile has them in its stack.
+//! Extractors that guess references: `uri` in the document's own URI, `universal` in any bytes, `implied` and `multi-regex` by
+//! configured rules. No built-in profile uses them.
 
 mod implied;
 mod multi_regex;
@@ -14,11 +14,11 @@ pub use uri::UriInUri;
 use opilio_plugin::SettingsFault;
 use regex_lite::{Regex, RegexBuilder};
 
-/// Most bytes of one compiled expression.
+/// Most bytes of one compiled regular expression.
 const EXPRESSION_BYTES_MAX: usize = 256 * 1024;
 
-/// Compiles an expression of the settings. An error has its place and its fault.
-fn expression(text: &str, pointer: String) -> Result<Regex, SettingsFault> {
+/// Compiles a regular expression of the settings. An error names the setting by `pointer`, and the reason.
+fn compile(text: &str, pointer: String) -> Result<Regex, SettingsFault> {
     RegexBuilder::new(text)
         .size_limit(EXPRESSION_BYTES_MAX)
         .build()

@@ -1,16 +1,16 @@
-//! The `json` extractor: values of JSON that are references, by their form and name.
+//! The `json` extractor: values of JSON that look like references, or whose names suggest one.
 //!
-//! JSON-LD defines some members: pages (hop L) and images (hop E). All others are guesses (hop X). Texts with HTML or JSON are
-//! passed to the extractors of those.
+//! JSON-LD defines some members: pages (hop L) and images (hop E). All others are guesses (hop X). Strings with HTML or JSON are
+//! passed to the extractors of these types.
 
 use opilio_plugin::prelude::*;
 
 use crate::content::content;
-use crate::reference::{self, Place};
-use crate::values::{self, Reader};
-use crate::{Found, is_recognised};
+use crate::reference::{self, NameHint};
+use crate::values::{self, ValueHandler};
+use crate::{Results, is_recognised};
 
-/// Longest text within JSON that is passed on as a fragment, in bytes. Longer ones are not written for people.
+/// Longest string that is passed on as a fragment, in bytes. Longer strings are data, not text for people.
 const FRAGMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Settings of the `json` extractor.
@@ -69,33 +69,37 @@ impl Extractor for Json {
         let content = content(document);
         let mut values = Values {
             settings: self.settings,
-            linked: document.media_type() == "application/ld+json",
-            found: Found::default(),
+            is_json_ld: document.media_type() == "application/ld+json",
+            found: Results::default(),
         };
         let outcome = values::read(&content.text, &mut values);
-        values.found.finished(content.problem.or(outcome.err()))
+        values
+            .found
+            .into_extraction(content.problem.or(outcome.err()))
     }
 }
 
 /// The references found in a document.
 struct Values {
     settings: Settings,
-    /// Whether it is JSON-LD, so that its members have a meaning.
-    linked: bool,
-    found: Found,
+    /// `true` for JSON-LD, which defines the meaning of some members.
+    is_json_ld: bool,
+    found: Results,
 }
 
-impl Reader for Values {
+impl ValueHandler for Values {
     fn is_full(&self) -> bool {
         self.found.is_full()
     }
 
     fn text(&mut self, path: &[String], value: &str) {
         let name = path.last().map_or("", String::as_str);
-        match linked_data(name) {
-            // The context of a document is not part of it; its types are words of that vocabulary.
-            Some(Member::Name) => self.linked |= name == "@context",
-            Some(Member::Reference(hop)) if self.linked => self.reference(name, value, hop),
+        match json_ld_member(name) {
+            // Such as `@context` and `@type`: names and words of vocabularies, not documents.
+            Some(Member::Name) => self.is_json_ld |= name == "@context",
+            Some(Member::Reference(hop)) if self.is_json_ld => {
+                self.push_if_reference(name, value, hop);
+            }
             _ if path.iter().any(|name| name == "@context") => {}
             _ => self.guess(name, value),
         }
@@ -103,22 +107,23 @@ impl Reader for Values {
 }
 
 impl Values {
-    fn reference(&mut self, name: &str, value: &str, hop: Hop) {
-        let is_one = reference::is_address(value.trim())
-            || (self.settings.relative && reference::likely(value, Place::Promising).is_some());
-        if is_one {
+    fn push_if_reference(&mut self, name: &str, value: &str, hop: Hop) {
+        let is_reference = reference::is_public_uri(value.trim())
+            || (self.settings.relative
+                && reference::likely_reference(value, NameHint::Promising).is_some());
+        if is_reference {
             self.push(name, value, hop);
         }
     }
 
     fn guess(&mut self, name: &str, value: &str) {
-        let place = reference::speaks_of_a_reference(name);
-        match reference::likely(value, place) {
+        let hint = reference::name_hint(name);
+        match reference::likely_reference(value, hint) {
             Some(value) if self.settings.relative || value.contains("//") => {
                 self.push(name, value, Hop::Speculative);
             }
             Some(_) => {}
-            None => self.fragment(name, value),
+            None => self.read_text(name, value),
         }
     }
 
@@ -126,7 +131,8 @@ impl Values {
         self.found.push(Link::new(value, hop, context(name)));
     }
 
-    fn fragment(&mut self, name: &str, value: &str) {
+    /// Passes on a text with HTML or JSON as a fragment. Finds URIs in any other text.
+    fn read_text(&mut self, name: &str, value: &str) {
         let is_wanted = self.settings.fragments && (8..=FRAGMENT_BYTES_MAX).contains(&value.len());
         if !is_wanted {
             return;
@@ -134,21 +140,21 @@ impl Values {
         let media_type = match value.trim_start().as_bytes().first() {
             Some(b'{' | b'[') if value.contains("/") => "application/json",
             _ if reference::is_markup(value) => "text/html",
-            _ => return self.running_text(name, value),
+            _ => return self.push_uris_in(name, value),
         };
         self.found.fragment(media_type, value, &context(name), None);
     }
 
-    fn running_text(&mut self, name: &str, value: &str) {
-        for address in reference::addresses(value) {
-            self.push(name, address, Hop::Speculative);
+    fn push_uris_in(&mut self, name: &str, value: &str) {
+        for uri in reference::uris_in(value) {
+            self.push(name, uri, Hop::Speculative);
         }
     }
 }
 
-/// The context `json/imageUrl`.
+/// Returns the context of a member, such as `json/imageUrl`.
 fn context(name: &str) -> String {
-    /// The host keeps 200 bytes.
+    /// The host keeps 200 bytes of a context.
     const NAME_BYTES_MAX: usize = 180;
     let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
     if name.is_empty() {
@@ -158,15 +164,15 @@ fn context(name: &str) -> String {
     }
 }
 
-/// Content of a JSON-LD member.
+/// Meaning of a JSON-LD member.
 enum Member {
     Reference(Hop),
-    /// A word of a vocabulary.
+    /// A name or word of a vocabulary.
     Name,
 }
 
-/// Members defined by schema.org and JSON-LD itself; `None` for all others.
-fn linked_data(name: &str) -> Option<Member> {
+/// Returns the meaning of a member that schema.org or JSON-LD itself defines; `None` for all others.
+fn json_ld_member(name: &str) -> Option<Member> {
     Some(match name {
         "@id" | "url" | "sameAs" | "mainEntityOfPage" | "item" | "significantLink"
         | "relatedLink" | "discussionUrl" | "downloadUrl" | "installUrl" | "license"
@@ -220,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none() {
+    fn values_that_are_not_references() {
         check(
             "application/json",
             r#"{"$schema": "http://json-schema.org/schema", "type": "text/html", "date": "12/31/2024",
@@ -231,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn linked_data_says_what_it_links_to() {
+    fn json_ld_defines_hops() {
         let json = r##"{"@context": "https://schema.org", "@type": "NewsArticle", "@id": "#a",
             "url": "https://e.org/story", "image": ["/a.jpg", {"url": "/b.jpg"}], "sameAs": "https://e.net/",
             "keywords": "http://e.org/c"}"##;
@@ -247,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_in_other_languages_are_handed_on() {
+    fn strings_of_html_and_json_become_fragments() {
         let extraction = extract(
             "application/json",
             r#"{"rendered": "<p><a href=\"/a\">x<\/a><\/p>", "state": "{\"url\":\"/b\"}", "note": "a < b"}"#,
@@ -267,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_document_is_reported() {
+    fn links_of_a_truncated_document_are_reported() {
         let extraction = extract("application/json", r#"{"url": "/a.html", "b": "#);
         assert_eq!(extraction.links.len(), 1);
         assert!(extraction.problem.is_some());

@@ -3,58 +3,59 @@
 use opilio_plugin::Hop;
 
 use crate::dates;
-use crate::feed::{Item, Reading};
-use crate::values::{self, Reader};
+use crate::feed::{FeedResults, Item};
+use crate::values::{self, ValueHandler};
 
 /// Reads a feed; `None` if the document is not one.
-pub(crate) fn read(json: &str, reading: Reading) -> Option<(Reading, Option<String>)> {
-    // Most JSON is not a feed, and a search costs less than parsing.
+pub(crate) fn read(json: &str, results: FeedResults) -> Option<(FeedResults, Option<String>)> {
+    // Most JSON is not a feed, and this search costs less than parsing.
     memchr::memmem::find(json.as_bytes(), b"jsonfeed.org")?;
     let mut members = Members {
-        reading,
+        results,
         is_feed: false,
         item: Item::default(),
     };
     let outcome = values::read(json, &mut members);
-    members.is_feed.then_some((members.reading, outcome.err()))
+    members.is_feed.then_some((members.results, outcome.err()))
 }
 
+/// The state of a JSON feed while it is read.
 struct Members {
-    reading: Reading,
-    /// Whether its `version` names JSON Feed.
+    results: FeedResults,
+    /// `true` if `version` names JSON Feed.
     is_feed: bool,
     item: Item,
 }
 
-impl Reader for Members {
+impl ValueHandler for Members {
     fn is_full(&self) -> bool {
-        self.reading.is_full()
+        self.results.is_full()
     }
 
     fn text(&mut self, path: &[String], value: &str) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match path.as_slice() {
             ["version"] => self.is_feed = is_version(value),
-            ["home_page_url"] => self.reading.link(value, Hop::Link, "feed/home_page_url"),
-            ["feed_url"] => self.reading.link(value, Hop::Inferred, "feed/feed_url"),
-            ["next_url"] => self.reading.link(value, Hop::Link, "feed/next_url"),
-            ["icon" | "favicon"] => self.reading.link(value, Hop::Embed, "feed/icon"),
+            ["home_page_url"] => self.results.link(value, Hop::Link, "feed/home_page_url"),
+            ["feed_url"] => self.results.link(value, Hop::Inferred, "feed/feed_url"),
+            ["next_url"] => self.results.link(value, Hop::Link, "feed/next_url"),
+            ["icon" | "favicon"] => self.results.link(value, Hop::Embed, "feed/icon"),
             ["author" | "authors", "url"] | ["items", "author" | "authors", "url"] => {
-                self.reading.link(value, Hop::Link, "author/url");
+                self.results.link(value, Hop::Link, "author/url");
             }
             ["author" | "authors", "avatar"] | ["items", "author" | "authors", "avatar"] => {
-                self.reading.link(value, Hop::Embed, "author/avatar");
+                self.results.link(value, Hop::Embed, "author/avatar");
             }
             ["items", "url"] => self.item.link(value, "item/url", None),
-            ["items", "external_url"] => self.reading.link(value, Hop::Link, "item/external_url"),
+            ["items", "external_url"] => self.results.link(value, Hop::Link, "item/external_url"),
             ["items", "image" | "banner_image"] => {
-                self.reading.link(value, Hop::Embed, "item/image");
+                self.results.link(value, Hop::Embed, "item/image");
             }
-            ["items", "attachments", "url"] => self.reading.enclosure(value, "attachment/url"),
+            ["items", "attachments", "url"] => self.results.enclosure(value, "attachment/url"),
             ["items", "date_published"] => self.item.published = dates::parse(value),
             ["items", "date_modified"] => self.item.modified = dates::parse(value),
             ["items", "content_html"] => {
-                self.reading.content(value, "item/content_html", None);
+                self.results.content(value, "item/content_html", None);
             }
             _ => {}
         }
@@ -68,7 +69,7 @@ impl Reader for Members {
 
     fn close(&mut self, path: &[String]) {
         if path == ["items"] {
-            self.reading.item(std::mem::take(&mut self.item));
+            self.results.item(std::mem::take(&mut self.item));
         }
     }
 }

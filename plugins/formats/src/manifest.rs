@@ -3,8 +3,8 @@
 use opilio_plugin::prelude::*;
 
 use crate::content::content;
-use crate::values::{self, Reader};
-use crate::{Found, recognise};
+use crate::values::{self, ValueHandler};
+use crate::{Results, recognise};
 
 /// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
@@ -38,27 +38,30 @@ impl Extractor for Manifest {
         let content = content(document);
         let mut members = Members::default();
         let outcome = values::read(&content.text, &mut members);
-        // Other files are called `manifest.json` too, and have no icons.
+        // Other files are also called `manifest.json`, but have no such links.
         if !is_declared && members.found.links.is_empty() {
             return Extraction::default();
         }
         recognise(document, Self::NAME);
-        members.found.finished(content.problem.or(outcome.err()))
+        members
+            .found
+            .into_extraction(content.problem.or(outcome.err()))
     }
 }
 
-/// Whether the path has a usual ending of manifests. Most servers send them as `application/json`.
+/// Returns `true` if the path ends like that of a manifest. Most servers send manifests as `application/json`.
 fn is_named(uri: &str) -> bool {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
     path.ends_with("manifest.json") || path.ends_with(".webmanifest")
 }
 
+/// The links found in the members of a manifest.
 #[derive(Default)]
 struct Members {
-    found: Found,
+    found: Results,
 }
 
-impl Reader for Members {
+impl ValueHandler for Members {
     fn text(&mut self, path: &[String], value: &str) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         let hop = match path.as_slice() {

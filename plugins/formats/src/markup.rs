@@ -1,7 +1,7 @@
-//! XML as found on the web, token by token, on a tolerant quick-xml.
+//! Reads XML as found on the web, token by token, with a tolerant configuration of quick-xml.
 //!
-//! It accepts unmatched end tags, undeclared entities, bare ampersands and attributes without quotes. Only XML's five entities
-//! and character references are expanded. Nothing is fetched. Depth and number of faults are limited.
+//! Unmatched end tags, undeclared entities, bare ampersands and attributes without quotes are accepted. Only XML's five entities
+//! and character references are expanded. Nothing is fetched. The nesting and the number of errors are limited.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,17 @@ use quick_xml::Reader;
 use quick_xml::errors::Error;
 use quick_xml::events::{BytesStart, Event};
 
-/// Deepest nesting of elements. Deeper documents are made to break parsers.
+/// Deepest nesting of elements. Documents with more levels are made to break parsers.
 const DEPTH_MAX: usize = 2_000;
 
-/// Most faults after which reading continues.
-const FAULTS_MAX: usize = 1_000;
+/// Most errors in the form of the document after which reading continues.
+const ERRORS_MAX: usize = 1_000;
 
 /// Parts of a document. An empty element gives a start and an end.
 #[derive(Debug)]
 pub(crate) enum Token<'a> {
     Start(Tag<'a>),
-    /// The local name of the element, which need not be the last opened one.
+    /// The local name of the element. It may differ from that of the last opened element.
     End(String),
     /// `<?target content?>`
     Instruction {
@@ -35,18 +35,18 @@ pub(crate) enum Token<'a> {
 pub(crate) struct Tag<'a>(BytesStart<'a>);
 
 impl Tag<'_> {
-    /// Name without prefix, unchanged.
+    /// The name without its prefix, in its original case.
     pub(crate) fn local_name(&self) -> &str {
-        local(self.0.name().into_inner())
+        local_part(self.0.name().into_inner())
     }
 
-    /// Every attribute: name with prefix, and decoded value.
+    /// The name, with prefix, and the decoded value of every attribute.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&str, String)> {
         // The check for duplicates compares every attribute with all earlier ones.
         let mut attributes = self.0.html_attributes();
         attributes.with_checks(false);
         attributes.filter_map(Result::ok).map(|attribute| {
-            let value = undone(&attribute.value).into_owned();
+            let value = unescape(&attribute.value).into_owned();
             (attribute.key.into_inner(), value)
         })
     }
@@ -57,13 +57,13 @@ impl Tag<'_> {
         attributes.with_checks(false);
         let attribute = attributes
             .filter_map(Result::ok)
-            .find(|attribute| local(attribute.key.into_inner()) == name)?;
-        Some(undone(&attribute.value).trim().to_owned())
+            .find(|attribute| local_part(attribute.key.into_inner()) == name)?;
+        Some(unescape(&attribute.value).trim().to_owned())
     }
 }
 
-/// `href` for `xlink:href`.
-pub(crate) fn local(name: &str) -> &str {
+/// The name without its prefix: `href` for `xlink:href`.
+pub(crate) fn local_part(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
@@ -78,15 +78,15 @@ pub(crate) struct Markup<'a> {
     /// Start of the last tag.
     tag_start: usize,
     depth: usize,
-    faults: usize,
-    /// The element whose start tag was the last tag.
+    errors: usize,
+    /// The element whose start tag was the last tag; `None` after an end tag.
     leaf: Option<String>,
     problem: Option<String>,
 }
 
 impl<'a> Markup<'a> {
     pub(crate) fn new(document: &'a str) -> Self {
-        // Servers put line breaks and other text before the declaration.
+        // Servers put line breaks and byte order marks before the declaration.
         let leading = document.len()
             - document
                 .trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n'])
@@ -104,13 +104,13 @@ impl<'a> Markup<'a> {
             text_start: 0,
             tag_start: 0,
             depth: 0,
-            faults: 0,
+            errors: 0,
             leaf: None,
             problem: None,
         }
     }
 
-    /// Text between the last two tokens.
+    /// The text between the last two tokens.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -120,22 +120,22 @@ impl<'a> Markup<'a> {
         self.depth
     }
 
-    /// The end of the last token, in bytes as [`between`](Self::between) takes them.
+    /// The end of the last token in the document, in bytes.
     pub(crate) fn position(&self) -> usize {
         usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
     }
 
-    /// The document from a position up to the last token.
+    /// The part of the document from a position to the start of the last tag.
     pub(crate) fn before_token(&self, from: usize) -> &'a str {
         self.document.get(from..self.tag_start).unwrap_or_default()
     }
 
-    /// Reason why reading ended before the document did.
+    /// Returns the reason if reading stopped before the end of the document.
     pub(crate) fn into_problem(self) -> Option<String> {
         self.problem
     }
 
-    /// The next token; `None` at the end, or if the rest cannot be read.
+    /// Returns the next token; `None` at the end, or if the rest cannot be read.
     pub(crate) fn next(&mut self) -> Option<Token<'a>> {
         self.text.clear();
         self.text_start = self.position();
@@ -146,7 +146,7 @@ impl<'a> Markup<'a> {
                 Ok(Event::CData(text)) => self.text.push_str(&text),
                 Ok(Event::GeneralRef(reference)) => {
                     let raw = format!("&{};", &*reference);
-                    self.text.push_str(&undone(&raw));
+                    self.text.push_str(&unescape(&raw));
                 }
                 Ok(Event::Start(tag) | Event::Empty(tag)) => {
                     self.tag_start = start;
@@ -164,7 +164,7 @@ impl<'a> Markup<'a> {
                     self.tag_start = start;
                     self.depth = self.depth.saturating_sub(1);
                     self.leaf = None;
-                    return Some(Token::End(local(tag.name().into_inner()).to_owned()));
+                    return Some(Token::End(local_part(tag.name().into_inner()).to_owned()));
                 }
                 Ok(Event::PI(instruction)) => {
                     return Some(Token::Instruction {
@@ -177,22 +177,22 @@ impl<'a> Markup<'a> {
                 }
                 Ok(Event::Comment(_) | Event::Decl(_)) => {}
                 Ok(Event::Eof) => return None,
-                Err(Error::IllFormed(fault)) => {
-                    self.faults += 1;
-                    if self.faults > FAULTS_MAX {
-                        self.problem = Some(fault.to_string());
+                Err(Error::IllFormed(error)) => {
+                    self.errors += 1;
+                    if self.errors > ERRORS_MAX {
+                        self.problem = Some(error.to_string());
                         return None;
                     }
                 }
                 Err(error) => {
                     self.problem = Some(format!("{error} (byte {})", self.reader.error_position()));
                     // A document truncated within an end tag contains the whole element.
-                    let torn = self.document.get(start..).unwrap_or_default();
+                    let rest = self.document.get(start..).unwrap_or_default();
                     self.tag_start = start;
                     return self
                         .leaf
                         .take()
-                        .filter(|_| torn.starts_with("</"))
+                        .filter(|_| rest.starts_with("</"))
                         .map(Token::End);
                 }
             }
@@ -201,8 +201,8 @@ impl<'a> Markup<'a> {
 }
 
 /// Decodes character references and XML's five entities. Invalid references stay unchanged.
-pub(crate) fn undone(raw: &str) -> Cow<'_, str> {
-    /// `&#x0010FFFF;`
+pub(crate) fn unescape(raw: &str) -> Cow<'_, str> {
+    /// The length of `&#x0010FFFF;`.
     const REFERENCE_BYTES_MAX: usize = 12;
     let Some(first) = memchr::memchr(b'&', raw.as_bytes()) else {
         return Cow::Borrowed(raw);
@@ -210,31 +210,31 @@ pub(crate) fn undone(raw: &str) -> Cow<'_, str> {
     let mut text = String::with_capacity(raw.len());
     text.push_str(&raw[..first]);
     let mut rest = &raw[first..];
-    while let Some(behind) = rest.strip_prefix('&') {
-        let end = behind
+    while let Some(after) = rest.strip_prefix('&') {
+        let end = after
             .bytes()
             .take(REFERENCE_BYTES_MAX)
             .position(|b| b == b';');
-        let character = end.and_then(|end| referenced(&behind[..end]));
-        let behind = match (character, end) {
+        let character = end.and_then(|end| referenced_character(&after[..end]));
+        let after = match (character, end) {
             (Some(character), Some(end)) => {
                 text.push(character);
-                &behind[end + 1..]
+                &after[end + 1..]
             }
             _ => {
                 text.push('&');
-                behind
+                after
             }
         };
-        let next = memchr::memchr(b'&', behind.as_bytes()).unwrap_or(behind.len());
-        text.push_str(&behind[..next]);
-        rest = &behind[next..];
+        let next = memchr::memchr(b'&', after.as_bytes()).unwrap_or(after.len());
+        text.push_str(&after[..next]);
+        rest = &after[next..];
     }
     Cow::Owned(text)
 }
 
-/// The character for `amp`, `#38`, `#x26`.
-fn referenced(name: &str) -> Option<char> {
+/// Returns the character that `amp`, `#38` or `#x26` stands for.
+fn referenced_character(name: &str) -> Option<char> {
     match name {
         "amp" => Some('&'),
         "lt" => Some('<'),
@@ -255,12 +255,12 @@ fn referenced(name: &str) -> Option<char> {
 /// Longest accepted base, in bytes.
 const BASE_BYTES_MAX: usize = 2 * 1024;
 
-/// Values of `xml:base` of the open elements.
+/// Values of `xml:base` of the open elements, each with the depth of its element.
 #[derive(Debug, Default)]
 pub(crate) struct Bases(Vec<(usize, String)>);
 
 impl Bases {
-    /// Enters a tag at this depth.
+    /// Enters the element of a start tag at this depth.
     pub(crate) fn enter(&mut self, tag: &Tag<'_>, depth: usize) {
         let mut attributes = tag.attributes().filter(|(name, _)| *name == "xml:base");
         if let Some((_, base)) = attributes.next() {
@@ -268,21 +268,21 @@ impl Bases {
                 Some(outer) => crate::reference::join(outer, base.trim()),
                 None => base.trim().to_owned(),
             };
-            // A base that grows with every repeated element is not a URI.
+            // Relative bases of nested elements could add up to any length.
             if base.len() <= BASE_BYTES_MAX {
                 self.0.push((depth, base));
             }
         }
     }
 
-    /// Leaves an element; `depth` elements remain open.
+    /// Leaves the elements below `depth`, the number of elements that remain open.
     pub(crate) fn leave(&mut self, depth: usize) {
         while self.0.last().is_some_and(|(at, _)| *at > depth) {
             self.0.pop();
         }
     }
 
-    /// The current base, relative to the document's own.
+    /// The current base, which may be relative to the document's base.
     pub(crate) fn current(&self) -> Option<&str> {
         self.0.last().map(|(_, base)| base.as_str())
     }
@@ -294,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts as `<name attributes>`, ends as `/name`, each after the text before it.
+    /// Returns a text for each token, after the text before it: `<name attributes>` for a start, `/name` for an end.
     fn read(document: &str) -> (Vec<String>, Option<String>) {
         let mut markup = Markup::new(document);
         let mut tokens = Vec::new();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_forgiven_is() {
+    fn common_errors_are_tolerated() {
         check("\u{feff}\r\n <?xml version='1.0'?><a/>", &["<a>", "/a"]);
         check("<a>x</b></c></a>", &["<a>", "x/b", "/c", "/a"]);
         check(
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn torn_documents_end_where_they_were_torn() {
+    fn truncated_documents_are_read_to_their_end() {
         let (tokens, problem) = read("<a><b>x</b><c>y</");
         assert_eq!(tokens, ["<a>", "<b>", "x/b", "<c>", "y/c"]);
         assert!(problem.is_some());
@@ -364,14 +364,14 @@ mod tests {
     }
 
     #[test]
-    fn deep_documents_are_given_up() {
+    fn reading_stops_at_the_deepest_nesting() {
         let (tokens, problem) = read(&"<a>".repeat(DEPTH_MAX + 10));
         assert_eq!(tokens.len(), DEPTH_MAX);
         assert!(problem.is_some());
     }
 
     #[test]
-    fn bases_hold_for_their_elements() {
+    fn bases_apply_to_their_elements() {
         let mut markup = Markup::new(
             "<a xml:base='http://example.org/x/y'><b xml:base='z/'><c/></b><d xml:base='/w'/><e/></a>",
         );
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_bases_are_none() {
+    fn long_bases_are_ignored() {
         let long = format!("<a xml:base='{}'>", "b".repeat(BASE_BYTES_MAX + 1));
         let mut markup = Markup::new(&long);
         let mut bases = Bases::default();
@@ -414,7 +414,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(document in "([<>/?!&;= '\"a-c\\[\\]-]|<!\\[CDATA\\[|&#x|<!--|é){0,60}") {
+        fn any_text_is_accepted(document in "([<>/?!&;= '\"a-c\\[\\]-]|<!\\[CDATA\\[|&#x|<!--|é){0,60}") {
             read(&document);
         }
     }

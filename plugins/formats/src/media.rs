@@ -6,7 +6,7 @@ use opilio_plugin::prelude::*;
 
 use crate::content::content;
 use crate::markup::{Markup, Token};
-use crate::{Found, recognise};
+use crate::{Results, recognise};
 
 mod dash;
 
@@ -87,7 +87,7 @@ impl Extractor for Media {
         };
         recognise(document, Self::NAME);
         let content = content(document);
-        let mut found = Found::default();
+        let mut found = Results::default();
         let problem = match kind {
             Kind::M3u => {
                 self.m3u(&content.text, &mut found);
@@ -100,11 +100,11 @@ impl Extractor for Media {
             Kind::Dash => dash::read(&content.text, self.settings.segments, &mut found),
             Kind::Markup => playlist(&content.text, &mut found),
         };
-        found.finished(content.problem.or(problem))
+        found.into_extraction(content.problem.or(problem))
     }
 }
 
-/// The kind by the start of the document, or by its media type if the start does not tell.
+/// Determines the kind by the start of the document, or else by its media type.
 fn kind(media_type: &str, start: &str) -> Option<Kind> {
     let start = start.trim_start_matches('\u{feff}').trim_start();
     let lower = start.to_ascii_lowercase();
@@ -135,8 +135,8 @@ fn kind(media_type: &str, start: &str) -> Option<Kind> {
 }
 
 impl Media {
-    /// Reads M3U, and HLS, which adds tags to it.
-    fn m3u(&self, text: &str, found: &mut Found) {
+    /// Reads M3U, or HLS, which is M3U with tags.
+    fn m3u(&self, text: &str, found: &mut Results) {
         let is_media = text.contains("#EXTINF") && text.contains("#EXT-X-");
         for line in text.trim_start_matches('\u{feff}').lines() {
             let line = line.trim();
@@ -153,7 +153,7 @@ impl Media {
     }
 }
 
-/// The URI in a tag: `EXT-X-KEY:METHOD=AES-128,URI="k"` gives `EXT-X-KEY` and `k`.
+/// Returns the name and the URI of a tag: `EXT-X-KEY` and `k` for `EXT-X-KEY:METHOD=AES-128,URI="k"`.
 fn tag_uri(tag: &str) -> Option<(&str, &str)> {
     let (name, attributes) = tag.split_once(':')?;
     if !name.starts_with("EXT-X-") {
@@ -161,11 +161,11 @@ fn tag_uri(tag: &str) -> Option<(&str, &str)> {
     }
     let mut rest = attributes;
     loop {
-        let (attribute, behind) = rest.split_once('=')?;
+        let (attribute, after) = rest.split_once('=')?;
         let attribute = attribute.trim_matches([' ', ',']);
-        let (value, behind) = match behind.strip_prefix('"') {
+        let (value, after) = match after.strip_prefix('"') {
             Some(quoted) => quoted.split_once('"')?,
-            None => behind.split_once(',').unwrap_or((behind, "")),
+            None => after.split_once(',').unwrap_or((after, "")),
         };
         if matches!(
             attribute,
@@ -173,12 +173,12 @@ fn tag_uri(tag: &str) -> Option<(&str, &str)> {
         ) {
             return Some((name, value));
         }
-        rest = behind;
+        rest = after;
     }
 }
 
-/// `File1=http://…`
-fn pls(text: &str, found: &mut Found) {
+/// Reads the lines `File1=http://…` of PLS.
+fn pls(text: &str, found: &mut Results) {
     for line in text.lines() {
         let Some((key, value)) = line.split_once('=') else {
             continue;
@@ -194,7 +194,7 @@ fn pls(text: &str, found: &mut Found) {
 }
 
 /// Reads XSPF, ASX and SMIL.
-fn playlist(text: &str, found: &mut Found) -> Option<String> {
+fn playlist(text: &str, found: &mut Results) -> Option<String> {
     let mut markup = Markup::new(text);
     while let Some(token) = markup.next() {
         match token {

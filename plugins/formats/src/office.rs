@@ -1,12 +1,12 @@
 //! The `office` extractor: links in documents from word processors, spreadsheets and presentations (OOXML, OpenDocument), and
 //! in books (EPUB).
 //!
-//! References between parts of the package name nothing on the web and are left out.
+//! References between parts of the package are left out, because the parts have no URIs on the web.
 
 use opilio_plugin::prelude::*;
 
-use crate::markup::{Markup, Token, local};
-use crate::{Found, package, recognise, reference};
+use crate::markup::{Markup, Token, local_part};
+use crate::{Results, package, recognise, reference};
 
 /// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ impl Plugin for Office {
             "application/vnd.oasis.opendocument.spreadsheet",
             "application/vnd.oasis.opendocument.presentation",
             "application/vnd.oasis.opendocument.graphics",
-            // Types of servers that do not know the newer ones.
+            // Sent by servers that do not know the newer types.
             "application/msword",
             "application/vnd.ms-excel",
             "application/vnd.ms-powerpoint",
@@ -54,7 +54,7 @@ impl Extractor for Office {
         if document.fragment().is_some() || !package::is_package(document) {
             return Extraction::default();
         }
-        let mut found = Found::default();
+        let mut found = Results::default();
         let mut is_office = false;
         let problem = package::read(
             document,
@@ -75,19 +75,20 @@ impl Extractor for Office {
             return Extraction::default();
         }
         recognise(document, Self::NAME);
-        found.finished(problem)
+        found.into_extraction(problem)
     }
 }
 
-/// Parts with references out of their package.
+/// Kinds of parts that may refer to resources outside the package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// OOXML: references of a part.
+    /// OOXML: the references of another part.
     Relationships,
-    /// OOXML: text of a word processor, whose fields may be links.
+    /// OOXML: the text of a word processor, whose fields may be links.
     Fields,
+    /// OpenDocument: text, styles or metadata.
     OpenDocument,
-    /// A page of a book.
+    /// EPUB: a page of a book, or the list of its parts.
     Page,
 }
 
@@ -106,7 +107,7 @@ fn kind(name: &str) -> Option<Part> {
 }
 
 /// Reads `<Relationship Type="…/hyperlink" Target="http://…" TargetMode="External"/>`.
-fn relationships(text: &str, found: &mut Found) {
+fn relationships(text: &str, found: &mut Results) {
     let mut markup = Markup::new(text);
     while let Some(token) = markup.next() {
         let Token::Start(tag) = token else { continue };
@@ -129,14 +130,14 @@ fn relationships(text: &str, found: &mut Found) {
     }
 }
 
-/// Whether it is neither a file of the author's machine nor one on its network.
+/// Returns `false` for a file on the author's machine or local network.
 fn is_outside(target: &str) -> bool {
     let lower = target.get(..5).unwrap_or(target).to_ascii_lowercase();
     !lower.starts_with("file:") && !target.contains('\\') && lower.get(1..2) != Some(":")
 }
 
 /// Reads ` HYPERLINK "http://…" ` in the instructions of fields, which may be spread over several runs.
-fn fields(text: &str, found: &mut Found) {
+fn fields(text: &str, found: &mut Results) {
     const CODE: &str = "HYPERLINK \"";
     let mut markup = Markup::new(text);
     let mut instructions = String::new();
@@ -149,30 +150,30 @@ fn fields(text: &str, found: &mut Found) {
             _ => {}
         }
     }
-    for behind in instructions.split(CODE).skip(1) {
-        let target = behind.split('"').next().unwrap_or_default();
+    for after in instructions.split(CODE).skip(1) {
+        let target = after.split('"').next().unwrap_or_default();
         if is_outside(target) {
             found.push(Link::new(target, Hop::Link, "office/HYPERLINK"));
         }
     }
 }
 
-/// Reads references of OpenDocument and of pages. Relative ones are in the package, except for OpenDocument's `../`, which
-/// leads out of it.
-fn references(text: &str, leaves: bool, found: &mut Found) {
+/// Reads references of OpenDocument and of pages. Relative references stay in the package and are skipped. In OpenDocument
+/// (`has_outer_folder`), those that begin with `../` refer to files beside the package.
+fn references(text: &str, has_outer_folder: bool, found: &mut Results) {
     let mut markup = Markup::new(text);
     while let Some(token) = markup.next() {
         let Token::Start(tag) = token else { continue };
         let element = tag.local_name().to_owned();
         for (name, value) in tag.attributes() {
-            if !matches!(local(name), "href" | "src") {
+            if !matches!(local_part(name), "href" | "src") {
                 continue;
             }
             let value = value.trim();
-            let outside = match value.strip_prefix("../").filter(|_| leaves) {
-                // The package counts as a folder.
-                Some(beside) => beside,
-                None if reference::is_address(value) => value,
+            let outside = match value.strip_prefix("../").filter(|_| has_outer_folder) {
+                // The package counts as a folder, so the rest is relative to the document's URI.
+                Some(rest) => rest,
+                None if reference::is_public_uri(value) => value,
                 None => continue,
             };
             let hop = match element.as_str() {
@@ -182,7 +183,7 @@ fn references(text: &str, leaves: bool, found: &mut Found) {
             found.push(Link::new(
                 outside,
                 hop,
-                format!("{element}/@{}", local(name)),
+                format!("{element}/@{}", local_part(name)),
             ));
         }
     }
@@ -201,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// A ZIP archive of these parts.
+    /// Returns a ZIP archive of these parts.
     fn zip(parts: &[(&str, &[u8])]) -> Vec<u8> {
         let (mut archive, mut directory) = (Vec::new(), Vec::new());
         for (name, content) in parts {
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_leave_opendocument() {
+    fn opendocument_references_outside_the_package() {
         check(
             &[(
                 "content.xml",
@@ -311,7 +312,7 @@ mod tests {
         );
     }
 
-    /// The same archive with every number where ZIP64 has it.
+    /// Returns an archive of one part, with its sizes and positions in the fields of ZIP64.
     fn zip64(name: &str, content: &[u8]) -> Vec<u8> {
         let archive = zip(&[(name, content)]);
         let directory = memchr::memmem::find(&archive, b"PK\x01\x02").unwrap();
@@ -328,7 +329,7 @@ mod tests {
         large.extend(&header[32..42]);
         large.extend([0xFF; 4]);
         large.extend(name.as_bytes());
-        // Another field comes first.
+        // Another extra field comes first.
         large.extend([9, 0, 0, 0, 1, 0, 24, 0]);
         for at in [24, 20, 42] {
             large.extend(number(at));
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_large_archives_are_found() {
+    fn zip64_archives_are_read() {
         let large = zip64("content.xml", b"<a xlink:href='http://e.org/a'/>");
         let extraction = extract(&large);
         assert_eq!(extraction.links.len(), 1, "{extraction:?}");
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn other_archives_are_left_alone() {
+    fn other_archives_are_ignored() {
         assert_eq!(
             extract(&zip(&[("a.txt", b"http://e.org/")])),
             Extraction::default()
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_unpacked_to_the_limit() {
+    fn a_zip_bomb_is_unpacked_to_the_limit() {
         let spaces = vec![b' '; 9 * 1024 * 1024];
         let parts: Vec<(&str, &[u8])> = vec![("content.xml", &spaces); 12];
         let bomb = zip(&parts);
@@ -385,7 +386,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_damage_is_survived(at in 0usize..400, value in any::<u8>(), length in 0usize..400) {
+        fn damaged_archives_cause_no_panic(at in 0usize..400, value in any::<u8>(), length in 0usize..400) {
             let mut bytes = zip(&[("content.xml", b"<a href='http://e.org/'/>"), ("_rels/.rels", b"<a/>")]);
             if let Some(byte) = bytes.get_mut(at) {
                 *byte = value;

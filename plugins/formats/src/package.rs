@@ -1,14 +1,14 @@
-//! ZIP archives, as used by office documents and books: the requested parts, one after the other.
+//! Reads requested parts of ZIP archives, the format of office documents and books.
 //!
-//! The directory is read in place and never loaded, because a hostile one has millions of entries. A part is read up to its
-//! limit. Encrypted parts and parts across several disks are left out.
+//! The directory is read entry by entry and not kept, because a hostile archive may have millions of entries. A part is read up
+//! to its limit. Encrypted parts and archives of several files are not supported.
 
 use std::io::Read;
 
 use flate2::read::DeflateDecoder;
 use opilio_plugin::Document;
 
-/// Longest part to read, in bytes; the rest is cut off.
+/// Most unpacked bytes of one part to read; the rest is dropped.
 const PART_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Most unpacked bytes of all parts together.
@@ -17,28 +17,29 @@ const PARTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Most entries of the directory to read.
 const ENTRIES_MAX: usize = 20_000;
 
-/// Signatures of APPNOTE 4.3.
+// Signatures of the structures of an archive (APPNOTE 4.3).
 const LOCAL_HEADER: &[u8] = b"PK\x03\x04";
 const DIRECTORY_HEADER: &[u8] = b"PK\x01\x02";
 const DIRECTORY_END: &[u8] = b"PK\x05\x06";
 const DIRECTORY_END_64: &[u8] = b"PK\x06\x06";
 const LOCATOR_64: &[u8] = b"PK\x06\x07";
 
-/// Replaces a number that is too large; ZIP64 has the number elsewhere.
-const ELSEWHERE: u32 = u32::MAX;
+/// Stands for a number that does not fit in four bytes. A field of ZIP64 has the number.
+const IN_ZIP64: u32 = u32::MAX;
 
-/// Whether the document begins like a ZIP archive.
+/// Returns `true` if the document begins like a ZIP archive.
 pub(crate) fn is_package(document: &Document) -> bool {
     document.read(0, 4) == LOCAL_HEADER
 }
 
-/// Reads the parts whose name is `wanted`, in the order of the directory. Returns the problem if some could not be read.
+/// Reads the parts with a `wanted` name in the order of the directory, and calls `part` with the name and text of each. Returns
+/// the problem if some could not be read.
 pub(crate) fn read(
     document: &Document,
     wanted: impl Fn(&str) -> bool,
     mut part: impl FnMut(&str, &str),
 ) -> Option<String> {
-    let Some(mut at) = directory(document) else {
+    let Some(mut at) = directory_start(document) else {
         return Some("the archive has no directory; it may be truncated".to_owned());
     };
     let mut left = PARTS_BYTES_MAX;
@@ -57,7 +58,7 @@ pub(crate) fn read(
         if !wanted(&name) {
             continue;
         }
-        let entry = Entry::of(&header, || document.read(extra_at, extra_length));
+        let entry = Entry::parse(&header, || document.read(extra_at, extra_length));
         let text = entry.text(document, left.min(PART_BYTES_MAX));
         left -= (text.len() as u64).min(left);
         if text.len() as u64 >= PART_BYTES_MAX {
@@ -77,15 +78,15 @@ pub(crate) fn read(
     ))
 }
 
-/// The start of the directory.
-fn directory(document: &Document) -> Option<u64> {
-    /// Length of the directory's end record with the longest comment.
+/// Returns the position of the directory.
+fn directory_start(document: &Document) -> Option<u64> {
+    /// Length of the end record with the longest comment.
     const END_BYTES_MAX: u32 = 22 + 65_535;
     let from = document.length().saturating_sub(u64::from(END_BYTES_MAX));
     let end = document.read(from, END_BYTES_MAX);
     let at = memchr::memmem::rfind(&end, DIRECTORY_END)?;
     let start = u32_at(end.get(at..at + 22)?, 16);
-    if start != ELSEWHERE {
+    if start != IN_ZIP64 {
         return Some(u64::from(start));
     }
     let locator = end.get(at.checked_sub(20)?..at)?;
@@ -96,18 +97,19 @@ fn directory(document: &Document) -> Option<u64> {
     (end.len() == 56 && end.starts_with(DIRECTORY_END_64)).then(|| u64_at(&end, 48))
 }
 
-/// A part's entry in the directory.
+/// The entry of a part in the directory.
 struct Entry {
     flags: u32,
     method: u32,
+    /// Packed size in bytes.
     packed: u64,
-    /// Position of its local header.
+    /// Position of the part's local header.
     header: u64,
 }
 
 impl Entry {
-    /// Reads its header in the directory; `extra` returns the fields after the name.
-    fn of(header: &[u8], extra: impl FnOnce() -> Vec<u8>) -> Self {
+    /// Parses the header of an entry. `extra` returns the extra fields, which follow the name.
+    fn parse(header: &[u8], extra: impl FnOnce() -> Vec<u8>) -> Self {
         let (unpacked, packed, at) = (u32_at(header, 24), u32_at(header, 20), u32_at(header, 42));
         let mut entry = Self {
             flags: u16_at(header, 8),
@@ -115,15 +117,15 @@ impl Entry {
             packed: u64::from(packed),
             header: u64::from(at),
         };
-        if [unpacked, packed, at].contains(&ELSEWHERE) {
+        if [unpacked, packed, at].contains(&IN_ZIP64) {
             let extra = extra();
-            let mut numbers = large_numbers(&extra).chunks_exact(8);
-            // ZIP64 has only the numbers that did not fit, in this order.
-            if unpacked == ELSEWHERE {
+            let mut numbers = zip64_numbers(&extra).chunks_exact(8);
+            // ZIP64 has only the numbers that do not fit, in this order.
+            if unpacked == IN_ZIP64 {
                 numbers.next();
             }
-            for (number, there) in [(&mut entry.packed, packed), (&mut entry.header, at)] {
-                if there == ELSEWHERE
+            for (number, field) in [(&mut entry.packed, packed), (&mut entry.header, at)] {
+                if field == IN_ZIP64
                     && let Some(large) = numbers.next()
                 {
                     *number = u64_at(large, 0);
@@ -133,8 +135,9 @@ impl Entry {
         entry
     }
 
-    /// The text of the part, as far as it can be read.
+    /// Returns the text of the part, at most `max` bytes. It is empty if the part cannot be read, and ends at the first error.
     fn text(&self, document: &Document, max: u64) -> String {
+        /// The flag of an encrypted part.
         const ENCRYPTED: u32 = 1;
         let header = document.read(self.header, 30);
         if header.len() < 30 || !header.starts_with(LOCAL_HEADER) || self.flags & ENCRYPTED != 0 {
@@ -148,7 +151,7 @@ impl Entry {
             end: content.saturating_add(self.packed),
         };
         let mut bytes = Vec::new();
-        // Half a part is better than none.
+        // The text before an error may contain links.
         let _ = match self.method {
             0 => packed.take(max).read_to_end(&mut bytes),
             8 => DeflateDecoder::new(packed)
@@ -161,7 +164,7 @@ impl Entry {
     }
 }
 
-/// A range of a document's bytes.
+/// Reads a range of a document's bytes.
 struct Span<'a> {
     document: &'a Document,
     at: u64,
@@ -180,8 +183,8 @@ impl Read for Span<'_> {
     }
 }
 
-/// The numbers of ZIP64 among the extra fields of an entry (APPNOTE 4.5.3).
-fn large_numbers(mut extra: &[u8]) -> &[u8] {
+/// Returns the content of the ZIP64 field among the extra fields of an entry (APPNOTE 4.5.3): numbers of eight bytes.
+fn zip64_numbers(mut extra: &[u8]) -> &[u8] {
     while extra.len() >= 4 {
         let length = u16_at(extra, 2) as usize;
         let content = &extra[4..];

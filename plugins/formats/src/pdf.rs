@@ -1,8 +1,8 @@
 //! The `pdf` extractor: targets of annotations and actions in PDF documents.
 //!
-//! The file is searched, not parsed, so the order of objects and broken parts do not matter. An action that opens a URI
-//! contains `/URI (…)`, in the file itself or in an object stream (PDF 32000-1 §7.5.7), which is unpacked first. Text on the
-//! pages is searched for URIs. Encrypted files have encrypted strings, and give no links.
+//! The file is searched, not parsed, so the order of objects and damaged parts do not matter. An action that opens a URI
+//! contains `/URI (…)`, in the file itself or in an object stream (PDF 32000-1 §7.5.7), which is unpacked first. The text of
+//! pages is searched for URIs. The strings of encrypted files are not decrypted, so such files give no links.
 
 mod objects;
 mod text;
@@ -16,22 +16,22 @@ use opilio_plugin::prelude::*;
 
 use self::objects::Objects;
 use self::text::Fonts;
-use crate::{Found, reference};
+use crate::{Results, reference};
 
 /// Most bytes of a file to search. Actions are mostly at its end, so the end of a longer file is read as well.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Most unpacked bytes of one stream, and of all streams of a kind.
+/// Most unpacked bytes of one stream, and of all streams with one use.
 const STREAM_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const STREAMS_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Most streams whose dictionary is read.
+/// Most streams to examine.
 const STREAMS_MAX: usize = 50_000;
 
-/// Longest distance from the start of a dictionary to its stream.
+/// Longest distance from the start of a dictionary to its stream, in bytes.
 const DICTIONARY_BYTES_MAX: usize = 1_024;
 
-/// Longest string read, in bytes.
+/// Longest string to read, in bytes.
 const STRING_BYTES_MAX: usize = 16 * 1024;
 
 /// Settings of the `pdf` extractor.
@@ -75,33 +75,33 @@ impl Plugin for Pdf {
 
 impl Extractor for Pdf {
     fn extract(&self, document: &Document) -> Extraction {
-        // Readers look for the mark in the first kilobyte.
+        // PDF viewers accept the signature anywhere in the first kilobyte.
         let is_pdf = memchr::memmem::find(&document.read(0, 1024), b"%PDF-").is_some();
         if document.fragment().is_some() || !is_pdf {
             return Extraction::default();
         }
-        let mut found = Found::default();
+        let mut found = Results::default();
         let mut problem = None;
-        let mut read = |from: u64, found: &mut Found| {
+        let mut read = |from: u64, found: &mut Results| {
             let bytes = document.read(from, FILE_BYTES_MAX as u32);
             let is_encrypted = memchr::memmem::find(&bytes, b"/Encrypt").is_some();
             if is_encrypted {
                 problem = Some("the document is encrypted".to_owned());
             }
-            search(&bytes, found);
-            streams(&bytes, self.settings.text && !is_encrypted, found);
+            search_actions(&bytes, found);
+            search_streams(&bytes, self.settings.text && !is_encrypted, found);
         };
         read(0, &mut found);
         if document.length() > FILE_BYTES_MAX {
             let end = document.length().saturating_sub(FILE_BYTES_MAX);
             read(end.max(FILE_BYTES_MAX), &mut found);
         }
-        found.finished(problem)
+        found.into_extraction(problem)
     }
 }
 
-/// Searches for actions: `/URI (…)`, `/F (…)` with a URI, URIs in scripts.
-fn search(bytes: &[u8], found: &mut Found) {
+/// Finds the URIs of actions: `/URI (…)`, `/F (…)` with a URI, URIs in scripts.
+fn search_actions(bytes: &[u8], found: &mut Results) {
     for (key, context) in [
         (&b"/URI"[..], "pdf/URI"),
         (b"/F", "pdf/F"),
@@ -112,17 +112,17 @@ fn search(bytes: &[u8], found: &mut Found) {
         while let Some(at) = finder.find(&bytes[from..]) {
             from += at + key.len();
             let (value, read) = string(&bytes[from..]);
-            // After the bytes read, so that a string without an end is read once.
+            // Continues after the bytes read, so that a string without an end is read only once.
             from += read;
             let Some(value) = value else { continue };
             match context {
                 "pdf/URI" => found.push(Link::new(value, Hop::Link, context)),
-                "pdf/F" if reference::is_address(&value) => {
+                "pdf/F" if reference::is_public_uri(&value) => {
                     found.push(Link::new(value, Hop::Link, context));
                 }
                 "pdf/JS" => {
-                    for address in reference::addresses(&value) {
-                        found.push(Link::new(address, Hop::Speculative, context));
+                    for uri in reference::uris_in(&value) {
+                        found.push(Link::new(uri, Hop::Speculative, context));
                     }
                 }
                 _ => {}
@@ -133,7 +133,7 @@ fn search(bytes: &[u8], found: &mut Found) {
 
 /// A stream in the file.
 struct Stream<'a> {
-    /// Number of its object.
+    /// Number of its object; `None` if unknown.
     number: Option<u32>,
     dictionary: &'a [u8],
     /// The bytes from its start to the end of the file.
@@ -146,15 +146,16 @@ enum Use {
     Objects,
     /// Perhaps page content, or a character table.
     Text,
-    None,
+    /// Not read.
+    Other,
 }
 
 /// Unpacks and searches object streams, then the text of pages.
-fn streams(bytes: &[u8], with_text: bool, found: &mut Found) {
-    let in_file = Objects::of_file(bytes);
+fn search_streams(bytes: &[u8], with_text: bool, found: &mut Results) {
+    let file_objects = Objects::of_file(bytes);
     let mut fonts = Fonts::new();
     if with_text {
-        fonts.look_for(bytes, &in_file);
+        fonts.add_from(bytes, &file_objects);
     }
     let mut texts = Vec::new();
     let mut left = STREAMS_BYTES_MAX;
@@ -165,34 +166,34 @@ fn streams(bytes: &[u8], with_text: bool, found: &mut Found) {
         let content = content.strip_prefix(b"\r").unwrap_or(content);
         let content = content.strip_prefix(b"\n").unwrap_or(content);
         let stream = Stream {
-            number: in_file.around(at),
+            number: file_objects.number_at(at),
             dictionary,
             content,
         };
-        match stream.is_for() {
+        match stream.usage() {
             Use::Objects => {
-                let objects = stream.unpacked(&mut left);
-                search(&objects, found);
+                let objects = stream.unpack(&mut left);
+                search_actions(&objects, found);
                 if with_text {
-                    fonts.look_for(&objects, &Objects::of_stream(&objects, dictionary));
+                    fonts.add_from(&objects, &Objects::of_stream(&objects, dictionary));
                 }
             }
             Use::Text if with_text => texts.push(stream),
-            Use::Text | Use::None => {}
+            Use::Text | Use::Other => {}
         }
     }
     let mut left = STREAMS_BYTES_MAX;
     for stream in &texts {
         if let Some(number) = stream.number.filter(|number| fonts.is_table(*number)) {
-            fonts.table(number, &stream.unpacked(&mut left));
+            fonts.read_table(number, &stream.unpack(&mut left));
         }
     }
     let mut seen: BTreeSet<String> = found.links.iter().map(|link| link.uri.clone()).collect();
     let mut left = STREAMS_BYTES_MAX;
     for stream in &texts {
-        let content = stream.unpacked(&mut left);
+        let content = stream.unpack(&mut left);
         if memchr::memmem::find(&content, b"BT").is_some() {
-            text::addresses(&content, &fonts, &mut seen, found);
+            text::report_uris(&content, &fonts, &mut seen, found);
         }
         if left == 0 || found.is_full() {
             return;
@@ -201,12 +202,13 @@ fn streams(bytes: &[u8], with_text: bool, found: &mut Found) {
 }
 
 impl Stream<'_> {
+    /// Returns `true` if the dictionary contains the name.
     fn has(&self, name: &str) -> bool {
         memchr::memmem::find(self.dictionary, name.as_bytes()).is_some()
     }
 
-    fn is_for(&self) -> Use {
-        /// Images, fonts, colour profiles, metadata, object tables, and streams with other filters.
+    fn usage(&self) -> Use {
+        /// Names in the dictionaries of images, fonts, colour profiles, metadata and object tables, and names of other filters.
         const OTHERS: [&str; 16] = [
             "/Image",
             "/Length1",
@@ -225,24 +227,24 @@ impl Stream<'_> {
             "/RunLengthDecode",
             "/Crypt",
         ];
-        // The search also finds `endstream`, which is not preceded by a dictionary.
+        // The search for `stream` also finds `endstream`, which does not follow a dictionary.
         if !self.dictionary.trim_ascii_end().ends_with(b">>") {
-            Use::None
+            Use::Other
         } else if self.has("/ObjStm") && self.has("/FlateDecode") {
             Use::Objects
         } else if self.has("/ObjStm") || OTHERS.iter().any(|name| self.has(name)) {
-            Use::None
+            Use::Other
         } else {
             Use::Text
         }
     }
 
-    /// The content, as far as it can be read and `left` allows.
-    fn unpacked(&self, left: &mut u64) -> Cow<'_, [u8]> {
+    /// Returns the content, at most `left` bytes, and subtracts its length from `left`. Content ends at the first error.
+    fn unpack(&self, left: &mut u64) -> Cow<'_, [u8]> {
         let max = (*left).min(STREAM_BYTES_MAX);
         let content = if self.has("/FlateDecode") {
             let mut unpacked = Vec::new();
-            // The content before a fault is searched all the same.
+            // The content before an error is searched too.
             let _ = ZlibDecoder::new(self.content)
                 .take(max)
                 .read_to_end(&mut unpacked);
@@ -257,7 +259,7 @@ impl Stream<'_> {
     }
 }
 
-/// The next string as text (§7.3.4, §7.9.2.2), and the number of bytes read.
+/// Returns the next string as text (§7.3.4, §7.9.2.2), and the number of bytes read.
 fn string(bytes: &[u8]) -> (Option<String>, usize) {
     let bytes = &bytes[..bytes.len().min(STRING_BYTES_MAX)];
     let start = bytes.trim_ascii_start();
@@ -268,11 +270,11 @@ fn string(bytes: &[u8]) -> (Option<String>, usize) {
         [b'<', rest @ ..] => hexadecimal(rest),
         _ => (None, 0),
     };
-    (raw.map(text), blanks + read)
+    (raw.map(decode), blanks + read)
 }
 
 /// Decodes UTF-16 with a byte order mark, UTF-8 if valid, or else PDFDocEncoding, which is nearly ISO-8859-1.
-fn text(raw: Vec<u8>) -> String {
+fn decode(raw: Vec<u8>) -> String {
     match raw.strip_prefix(b"\xFE\xFF") {
         Some(utf16) => {
             let units: Vec<u16> = utf16
@@ -291,7 +293,7 @@ fn text(raw: Vec<u8>) -> String {
     }
 }
 
-/// A string in parentheses; balanced pairs need no escape. `None` if it has no end.
+/// Reads a string in parentheses, after the first. Balanced pairs need no escape. The string is `None` if it has no end.
 fn literal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
     let mut string = Vec::new();
     let mut depth = 0;
@@ -300,7 +302,7 @@ fn literal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
         at += 1;
         match byte {
             b')' if depth == 0 => return (Some(string), at),
-            b'\\' => at += escaped(&bytes[at..], &mut string),
+            b'\\' => at += read_escape(&bytes[at..], &mut string),
             _ => {
                 depth += usize::from(byte == b'(');
                 depth -= usize::from(byte == b')');
@@ -312,7 +314,7 @@ fn literal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
 }
 
 /// Reads the escape after a backslash. Returns its length.
-fn escaped(bytes: &[u8], string: &mut Vec<u8>) -> usize {
+fn read_escape(bytes: &[u8], string: &mut Vec<u8>) -> usize {
     match bytes {
         [b'\r', b'\n', ..] => return 2,
         [b'\r' | b'\n', ..] | [] => return bytes.len().min(1),
@@ -337,7 +339,7 @@ fn escaped(bytes: &[u8], string: &mut Vec<u8>) -> usize {
     1
 }
 
-/// A string of hexadecimal digits; `None` if it is invalid or has no end.
+/// Reads a string of hexadecimal digits, after its `<`. The string is `None` if it is invalid or has no end.
 fn hexadecimal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
     let Some(end) = memchr::memchr(b'>', bytes) else {
         return (None, bytes.len());
@@ -390,6 +392,7 @@ mod tests {
         assert_eq!(found, expected, "{}", String::from_utf8_lossy(body));
     }
 
+    /// Returns a packed object stream.
     fn objects(content: &[u8]) -> Vec<u8> {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(content).unwrap();
@@ -402,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_open_addresses() {
+    fn uris_of_actions() {
         check(
             b"<</S/URI/URI(http://e.org/a)>> <</S /URI /URI (http://e.org/b\\(c\\)\\144)>> /URI(http://e.org/(e))",
             &["http://e.org/a", "http://e.org/b(c)d", "http://e.org/(e)"],
@@ -430,12 +433,12 @@ mod tests {
             &objects(b"<</S/URI/URI(http://e.org/a)>>"),
             &["http://e.org/a"],
         );
-        let mut torn = objects(&b"<</S/URI/URI(http://e.org/a)>>".repeat(100));
-        torn.truncate(110);
-        extract(&[b"%PDF-1.7\n", torn.as_slice()].concat());
+        let mut truncated = objects(&b"<</S/URI/URI(http://e.org/a)>>".repeat(100));
+        truncated.truncate(110);
+        extract(&[b"%PDF-1.7\n", truncated.as_slice()].concat());
     }
 
-    /// A packed page content, after other contents of the file.
+    /// Returns the packed content of a page, after other content of the file.
     fn page(rest: &str, content: &[u8]) -> Vec<u8> {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(content).unwrap();
@@ -449,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_in_the_text_of_pages() {
+    fn uris_in_the_text_of_pages() {
         check(
             &page(
                 "/URI(http://e.org/seen)",
@@ -458,7 +461,7 @@ mod tests {
             ),
             &["http://e.org/seen", "http://e.org/a", "http://e.org/b"],
         );
-        // Two lines are not joined to one URI; half a URI is not reported.
+        // Two lines are not joined to one URI. A URI that may continue on the next line is not reported.
         check(
             &page(
                 "",
@@ -474,7 +477,7 @@ mod tests {
             ),
             &["http://e.org/long/name", "http://e.org"],
         );
-        // Not in an image, and not in a comment.
+        // Images and comments are not searched.
         check(
             b"8 0 obj <</Subtype/Image>> stream\nBT (http://e.org/) Tj ET\nendstream \
               8 0 obj <<>> stream\nBT % (http://e.org/f) Tj\n(http://e.org/g)Tj ET\nendstream",
@@ -483,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn text_in_fonts_with_tables() {
+    fn text_in_fonts_with_character_tables() {
         let fonts = "3 0 obj <</Font 4 0 R>> endobj 4 0 obj <</F1 5 0 R /F2 6 0 R>> endobj \
              5 0 obj <</Type/Font/ToUnicode 7 0 R>> endobj 6 0 obj <</Type/Font>> endobj \
              7 0 obj <</Length 1>> stream\n1 begincodespacerange <0000> <FFFF> endcodespacerange \
@@ -504,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_left_alone_where_a_profile_says_so() {
+    fn the_setting_text_turns_off_uris_in_text() {
         let file = [
             b"%PDF-1.7\n",
             page("", b"BT (http://e.org/a) Tj ET").as_slice(),
@@ -516,12 +519,12 @@ mod tests {
     }
 
     #[test]
-    fn other_documents_are_left_alone() {
+    fn other_documents_are_ignored() {
         assert_eq!(extract(b"/URI(http://e.org/)"), Extraction::default());
     }
 
     #[test]
-    fn encrypted_documents_say_so() {
+    fn encrypted_documents_have_a_problem() {
         assert!(extract(b"%PDF-1.7 /Encrypt 5 0 R").problem.is_some());
     }
 
@@ -536,13 +539,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_accepted(body in proptest::collection::vec(any::<u8>(), 0..200)) {
             extract(&[b"%PDF-1.7\n", body.as_slice()].concat());
             let _ = string(&body);
         }
 
         #[test]
-        fn any_string_is_read(body in "[()<>\\\\0-9a-f]{0,40}") {
+        fn any_string_is_accepted(body in "[()<>\\\\0-9a-f]{0,40}") {
             let _ = string(body.as_bytes());
         }
     }

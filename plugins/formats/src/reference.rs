@@ -1,11 +1,11 @@
-//! References in data: likely values, and values that never lead anywhere.
+//! References in data: values that are likely references, and references that cannot be fetched.
 
 use crate::vocabulary::{is_namespace, is_web_ending};
 
 /// Longest reference reported, in bytes. The host rejects references over 64 KiB and logs them.
 const REFERENCE_BYTES_MAX: usize = 128 * 1024;
 
-/// Longest value of unknown meaning to examine.
+/// Longest value of unknown meaning to examine, in bytes.
 const LIKELY_BYTES_MAX: usize = 4 * 1024;
 
 /// Schemes without documents that a crawler could fetch, sorted.
@@ -38,9 +38,9 @@ const UNFETCHABLE: &[&str] = &[
     "xmpp",
 ];
 
-/// The reference of a value that should be one, without surrounding blanks. `None` if it leads nowhere: empty, a position in
-/// the same document, a scheme without documents, a template's placeholder.
-pub(crate) fn reference(value: &str) -> Option<&str> {
+/// Returns the reference in a value that should be one, without surrounding blanks. Returns `None` if it cannot be fetched: it
+/// is empty or only a fragment (`#top`), has a scheme without documents, or has a template's placeholder.
+pub(crate) fn usable_reference(value: &str) -> Option<&str> {
     let value = value.trim_matches(|c: char| c <= ' ');
     if value.is_empty()
         || value.starts_with('#')
@@ -62,7 +62,7 @@ pub(crate) fn reference(value: &str) -> Option<&str> {
     }
 }
 
-/// The scheme, in lower case.
+/// The scheme of a URI, in lower case; `None` if the value is a relative reference.
 fn scheme(value: &str) -> Option<String> {
     /// Longer than any scheme in use.
     const SCHEME_BYTES_MAX: usize = 32;
@@ -71,15 +71,15 @@ fn scheme(value: &str) -> Option<String> {
         .take(SCHEME_BYTES_MAX)
         .position(|b| b == b':')?;
     let scheme = &value[..end];
-    let is_one = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
-    is_one.then(|| scheme.to_ascii_lowercase())
+    is_scheme.then(|| scheme.to_ascii_lowercase())
 }
 
 /// The text after `http://`, `https://` or `ftp://`.
-fn behind_scheme(value: &str) -> Option<&str> {
+fn after_scheme(value: &str) -> Option<&str> {
     ["http://", "https://", "ftp://"].iter().find_map(|scheme| {
         value
             .get(..scheme.len())
@@ -88,18 +88,18 @@ fn behind_scheme(value: &str) -> Option<&str> {
     })
 }
 
-/// Whether it is a URI on the internet: `http`, `https` or `ftp`, a plausible host, no blank, and not a vocabulary's name.
-pub(crate) fn is_address(value: &str) -> bool {
+/// Returns `true` for a URI on the internet: `http`, `https` or `ftp`, with a public host, and not the name of a vocabulary.
+pub(crate) fn is_public_uri(value: &str) -> bool {
     value.len() <= LIKELY_BYTES_MAX
-        && !value.bytes().any(is_foreign)
-        && behind_scheme(value).is_some_and(|rest| {
-            let (host, behind) = host_of(rest);
-            is_public_host(host) && !is_namespace(host, behind)
+        && !value.bytes().any(is_excluded)
+        && after_scheme(value).is_some_and(|rest| {
+            let (host, after) = host_of(rest);
+            is_public_host(host) && !is_namespace(host, after)
         })
 }
 
-/// Whether references do not contain this byte.
-fn is_foreign(byte: u8) -> bool {
+/// Returns `true` for a byte that URIs contain only in encoded form. Bytes of non-ASCII characters are accepted.
+fn is_excluded(byte: u8) -> bool {
     byte <= b' '
         || matches!(
             byte,
@@ -107,20 +107,20 @@ fn is_foreign(byte: u8) -> bool {
         )
 }
 
-/// Host without user and port, and the text after the authority.
+/// Splits the text after `//` into the host, without user and port, and the text after the authority.
 fn host_of(rest: &str) -> (&str, &str) {
-    let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let host = authority.rsplit('@').next().unwrap_or_default();
     let host = match host.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
         _ => host,
     };
-    (host, behind)
+    (host, after)
 }
 
-/// Whether it is a public host: at least two labels and a last one with a letter, or a numeric address.
+/// Returns `true` for a host that may be public: at least two labels, the last one with a letter, or a public IPv4 address.
 fn is_public_host(host: &str) -> bool {
-    /// DNS allows 253.
+    /// The limit of DNS.
     const HOST_BYTES_MAX: usize = 253;
     let labels: Vec<&str> = host.split('.').take(64).collect();
     host.len() <= HOST_BYTES_MAX
@@ -135,13 +135,13 @@ fn is_public_host(host: &str) -> bool {
         && (labels.last().is_some_and(|last| {
             last.len() > 1
                 && last.contains(|c: char| c.is_alphabetic())
-                // A hyphen in the last one is from a broken line, except for names in Punycode.
+                // A hyphen in the last label comes from hyphenation at a line break, except in Punycode.
                 && (!last.contains('-') || last.starts_with("xn--"))
-        }) || is_public_address(&labels))
+        }) || is_public_ipv4(&labels))
 }
 
-/// Whether it is an IPv4 address outside of private networks and the machine itself.
-fn is_public_address(labels: &[&str]) -> bool {
+/// Returns `true` for an IPv4 address that is not private, link-local or of the machine itself.
+fn is_public_ipv4(labels: &[&str]) -> bool {
     let octets: Vec<u8> = labels
         .iter()
         .map_while(|label| label.parse().ok())
@@ -154,63 +154,64 @@ fn is_public_address(labels: &[&str]) -> bool {
         )
 }
 
-/// Likelihood of a reference by the name of its value.
+/// The likelihood that a value is a reference, judged by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NameHint {
     /// The name suggests a reference: `href`, `imageUrl`, `next`.
     Promising,
+    /// Any other name.
     Any,
 }
 
-/// The reference that a value looks like; `None` for others. A wrong guess is a request to a server.
-pub(crate) fn likely(value: &str, place: Place) -> Option<&str> {
+/// Returns the reference if the value looks like one. Every wrong guess costs a request to a server.
+pub(crate) fn likely_reference(value: &str, hint: NameHint) -> Option<&str> {
     let value = value.trim();
-    let is_one = if value.len() < 2 || value.len() > LIKELY_BYTES_MAX {
+    let is_reference = if value.len() < 2 || value.len() > LIKELY_BYTES_MAX {
         false
     } else if value.contains(' ') {
-        // Careless references have blanks, and so does every sentence.
+        // Some references have unencoded blanks, but sentences have blanks too.
         let path = &value[..value.find(['?', '#']).unwrap_or(value.len())];
-        let rooted = path.starts_with('/') || behind_scheme(path).is_some();
-        (rooted || place == Place::Promising && path.contains('/'))
+        let is_rooted = path.starts_with('/') || after_scheme(path).is_some();
+        (is_rooted || hint == NameHint::Promising && path.contains('/'))
             && has_web_ending(path)
             && path.len() == value.len()
             && !value.contains("  ")
-            && reads_like_one(&value.replace(' ', "%20"), place)
+            && looks_like_reference(&value.replace(' ', "%20"), hint)
     } else {
-        reads_like_one(value, place)
+        looks_like_reference(value, hint)
     };
-    is_one.then_some(value)
+    is_reference.then_some(value)
 }
 
-fn reads_like_one(value: &str, place: Place) -> bool {
-    if value.bytes().any(is_foreign) || has_placeholder(value) {
+fn looks_like_reference(value: &str, hint: NameHint) -> bool {
+    if value.bytes().any(is_excluded) || has_placeholder(value) {
         return false;
     }
-    if behind_scheme(value).is_some() {
-        return is_address(value);
+    if after_scheme(value).is_some() {
+        return is_public_uri(value);
     }
     if let Some(rest) = value.strip_prefix("//") {
         return is_public_host(host_of(rest).0);
     }
     let path = &value[..value.find(['?', '#']).unwrap_or(value.len())];
-    if scheme(path).is_some() || path.contains("//") || path.contains(':') || !is_sober(path) {
+    if scheme(path).is_some() || path.contains("//") || path.contains(':') || !is_usual_path(path) {
         return false;
     }
-    let ending = has_web_ending(path);
-    let rooted = path.starts_with('/');
-    let dotted = path.starts_with("./") || path.starts_with("../");
+    let has_ending = has_web_ending(path);
+    let is_rooted = path.starts_with('/');
+    let is_dotted = path.starts_with("./") || path.starts_with("../");
     let letters = path.chars().filter(|c| c.is_alphabetic()).count();
-    match place {
-        Place::Promising => {
-            ending
-                || ((rooted || dotted) && letters > 0)
+    match hint {
+        NameHint::Promising => {
+            has_ending
+                || ((is_rooted || is_dotted) && letters > 0)
                 || (path.is_empty() && value.starts_with('?') && value.contains('='))
         }
-        Place::Any => ending && (rooted || dotted || path.contains('/')),
+        NameHint::Any => has_ending && (is_rooted || is_dotted || path.contains('/')),
     }
 }
 
-/// Whether it has a placeholder such as `%s`, `:id` or `&package;`, to be replaced before a fetch.
+/// Returns `true` if the value has a placeholder such as `%s`, `:id` or `&package;`, which a program replaces before a fetch.
 fn has_placeholder(value: &str) -> bool {
     let bytes = value.as_bytes();
     memchr::memchr_iter(b'%', bytes).any(|at| {
@@ -222,21 +223,22 @@ fn has_placeholder(value: &str) -> bool {
         || has_entity(value)
 }
 
-/// Whether it has an entity such as `&package;`, whose document type is not read. `&amp;` was escaped twice.
+/// Returns `true` if the value has an entity such as `&package;`, which only its document type defines. `&amp;` does not count,
+/// because it comes from text that was escaped twice.
 fn has_entity(value: &str) -> bool {
     memchr::memchr_iter(b'&', value.as_bytes()).any(|at| {
-        let behind = &value[at + 1..];
-        let name = behind.len()
-            - behind
+        let after = &value[at + 1..];
+        let name = after.len()
+            - after
                 .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
                 .len();
-        let (name, behind) = behind.split_at(name);
-        behind.starts_with(';') && !matches!(name, "" | "amp")
+        let (name, after) = after.split_at(name);
+        after.starts_with(';') && !matches!(name, "" | "amp")
     })
 }
 
-/// Whether the path has only characters usual in paths of sites.
-fn is_sober(path: &str) -> bool {
+/// Returns `true` if the path has only characters that are usual in paths of URIs.
+fn is_usual_path(path: &str) -> bool {
     path.bytes().all(|b| {
         b.is_ascii_alphanumeric()
             || b >= 0x80
@@ -253,12 +255,12 @@ fn has_web_ending(path: &str) -> bool {
         .is_some_and(|(stem, ending)| !stem.is_empty() && is_web_ending(ending))
 }
 
-/// Whether a name suggests a reference, by its last word in `camelCase`, `snake_case` or `kebab-case`. Paths and locations do
-/// not count: most are files, or values in other data.
-pub(crate) fn speaks_of_a_reference(name: &str) -> Place {
-    /// Longer names are data.
+/// Judges a name by its last word in `camelCase`, `snake_case` or `kebab-case`. `path` and `location` are not in the list, because
+/// most of their values are files, or positions in other data.
+pub(crate) fn name_hint(name: &str) -> NameHint {
+    /// Longer names contain data.
     const NAME_BYTES_MAX: usize = 64;
-    /// Words, sorted.
+    /// Words that suggest a reference, sorted.
     const WORDS: &[&str] = &[
         "attachment",
         "audio",
@@ -314,12 +316,16 @@ pub(crate) fn speaks_of_a_reference(name: &str) -> Place {
         ended = !character.is_ascii_alphabetic();
         was_lower = character.is_ascii_lowercase();
     }
-    let is_one = name.len() <= NAME_BYTES_MAX && WORDS.binary_search(&word.as_str()).is_ok();
-    if is_one { Place::Promising } else { Place::Any }
+    let is_promising = name.len() <= NAME_BYTES_MAX && WORDS.binary_search(&word.as_str()).is_ok();
+    if is_promising {
+        NameHint::Promising
+    } else {
+        NameHint::Any
+    }
 }
 
-/// URIs in running text, in order.
-pub(crate) fn addresses(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the URIs in running text, in their order.
+pub(crate) fn uris_in(text: &str) -> impl Iterator<Item = &str> {
     let bytes = text.as_bytes();
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -334,15 +340,15 @@ pub(crate) fn addresses(text: &str) -> impl Iterator<Item = &str> {
             let start = colon - scheme;
             let end = bytes[colon..]
                 .iter()
-                .position(|&b| is_foreign(b) || b == b'\'')
+                .position(|&b| is_excluded(b) || b == b'\'')
                 .map_or(bytes.len(), |length| colon + length);
             from = end;
             let found = text.get(start..end).unwrap_or_default();
-            // Checked before a final semicolon is trimmed as punctuation of the sentence.
+            // Checked first, because the semicolon of a final entity would be trimmed as punctuation.
             if has_entity(found) {
                 continue;
             }
-            // Typographic quotes, which no URI contains unencoded.
+            // URIs do not contain unencoded typographic quotes.
             let found = found
                 .split(['”', '“', '„', '‘', '’', '‚', '«', '»', '‹', '›', '…'])
                 .next()
@@ -353,14 +359,14 @@ pub(crate) fn addresses(text: &str) -> impl Iterator<Item = &str> {
                 Some(inner) if !inner.contains('(') => inner,
                 _ => found,
             };
-            if is_address(found) && !has_placeholder(found) {
+            if is_public_uri(found) && !has_placeholder(found) {
                 return Some(found);
             }
         }
     })
 }
 
-/// Whether a text is HTML rather than a sentence with a `<`.
+/// Returns `true` if a text looks like HTML with references, and not like a sentence with a `<`.
 pub(crate) fn is_markup(text: &str) -> bool {
     memchr::memchr_iter(b'<', text.as_bytes())
         .take(64)
@@ -368,7 +374,7 @@ pub(crate) fn is_markup(text: &str) -> bool {
         && ["href", "src", "</"].iter().any(|word| text.contains(word))
 }
 
-/// `value` resolved against a `base` that may itself be relative (RFC 3986 §5.2.2; the host resolves dot segments).
+/// Resolves `value` against a `base` that may be relative too (RFC 3986 §5.2.2). Dot segments stay; the host resolves them.
 pub(crate) fn join(base: &str, value: &str) -> String {
     if value.is_empty() || value.starts_with("//") || scheme(value).is_some() {
         return if value.is_empty() { base } else { value }.to_owned();
@@ -404,12 +410,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_sorted() {
+    fn schemes_are_sorted() {
         assert!(UNFETCHABLE.is_sorted());
     }
 
     #[test]
-    fn references_lead_somewhere() {
+    fn unfetchable_references_are_rejected() {
         for value in [
             "a b.html",
             "//example.org",
@@ -417,7 +423,7 @@ mod tests {
             "?a=tel:1",
             "a:b",
         ] {
-            assert_eq!(reference(&format!("\n {value} ")), Some(value));
+            assert_eq!(usable_reference(&format!("\n {value} ")), Some(value));
         }
         for value in [
             "",
@@ -432,12 +438,12 @@ mod tests {
             "{{ url }}",
             "/a/${b}",
         ] {
-            assert_eq!(reference(value), None, "{value}");
+            assert_eq!(usable_reference(value), None, "{value}");
         }
     }
 
     #[test]
-    fn values_that_read_like_references() {
+    fn values_that_look_like_references() {
         for value in [
             "http://example.org",
             "HTTPS://EXAMPLE.ORG:8443/a?b=c#d",
@@ -453,8 +459,8 @@ mod tests {
             "https://creativecommons.org/licenses/by/4.0/",
             "http://www.w3.org/TR/xml/",
         ] {
-            assert_eq!(likely(value, Place::Any), Some(value));
-            assert_eq!(likely(value, Place::Promising), Some(value));
+            assert_eq!(likely_reference(value, NameHint::Any), Some(value));
+            assert_eq!(likely_reference(value, NameHint::Promising), Some(value));
         }
         for value in [
             "/a/b",
@@ -464,8 +470,8 @@ mod tests {
             "?page=2",
             "Public Comments/a.pdf",
         ] {
-            assert_eq!(likely(value, Place::Promising), Some(value));
-            assert_eq!(likely(value, Place::Any), None, "{value}");
+            assert_eq!(likely_reference(value, NameHint::Promising), Some(value));
+            assert_eq!(likely_reference(value, NameHint::Any), None, "{value}");
         }
         for value in [
             "",
@@ -493,13 +499,17 @@ mod tests {
             "{x}.png",
             "Europe/Berlin",
         ] {
-            assert_eq!(likely(value, Place::Promising), None, "{value}");
-            assert_eq!(likely(value, Place::Any), None, "{value}");
+            assert_eq!(
+                likely_reference(value, NameHint::Promising),
+                None,
+                "{value}"
+            );
+            assert_eq!(likely_reference(value, NameHint::Any), None, "{value}");
         }
     }
 
     #[test]
-    fn names_speak_of_references_in_words() {
+    fn the_last_word_of_a_name_counts() {
         for name in [
             "url",
             "imageUrl",
@@ -511,7 +521,7 @@ mod tests {
             "image1",
             "url_2",
         ] {
-            assert_eq!(speaks_of_a_reference(name), Place::Promising, "{name}");
+            assert_eq!(name_hint(name), NameHint::Promising, "{name}");
         }
         for name in [
             "",
@@ -525,16 +535,16 @@ mod tests {
             "nextflow",
             "imaginary",
         ] {
-            assert_eq!(speaks_of_a_reference(name), Place::Any, "{name}");
+            assert_eq!(name_hint(name), NameHint::Any, "{name}");
         }
     }
 
     #[test]
-    fn addresses_in_running_text() {
+    fn uris_in_running_text() {
         let text = "See http://example.org/a. Or (https://example.org/b), <ftp://example.org/c>; \
                     xhttp://example.org/d 'http://example.org/e' http://x/ ://y http://example.org/f_(g) \
                     “http://example.org/h” http://127.0.0.1/ http://www.example-";
-        let found: Vec<_> = addresses(text).collect();
+        let found: Vec<_> = uris_in(text).collect();
         assert_eq!(
             found,
             [
@@ -549,18 +559,18 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_an_entity_is_none_yet() {
+    fn values_with_entities_are_rejected() {
         let text = "http://example.org/current/&package;/ http://example.org/&b; http://example.org/?a=1&amp;b=2;";
-        let found: Vec<_> = addresses(text).collect();
+        let found: Vec<_> = uris_in(text).collect();
         assert_eq!(found, ["http://example.org/?a=1&amp;b=2"]);
-        assert_eq!(likely("/a/&b;.html", Place::Promising), None);
+        assert_eq!(likely_reference("/a/&b;.html", NameHint::Promising), None);
         for value in ["/a.html?b=1&c;d;", "/a.html?b&;", "/a.html?&#38;"] {
             assert!(has_entity(value) == value.contains("&c;"), "{value}");
         }
     }
 
     #[test]
-    fn references_are_joined_as_text() {
+    fn references_are_resolved() {
         for (base, value, expected) in [
             ("http://example.org/x/y?z", "a", "http://example.org/x/a"),
             ("http://example.org", "a", "http://example.org/a"),
@@ -576,12 +586,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "([ a-z./:?#%<'()-]|http://|é){0,60}") {
-            for found in addresses(&text) {
+        fn any_text_is_accepted(text in "([ a-z./:?#%<'()-]|http://|é){0,60}") {
+            for found in uris_in(&text) {
                 prop_assert!(text.contains(found));
             }
-            reference(&text);
-            likely(&text, Place::Promising);
+            usable_reference(&text);
+            likely_reference(&text, NameHint::Promising);
             is_markup(&text);
             join(&text, "a");
         }

@@ -1,8 +1,8 @@
-//! The `robots` extractor: sitemaps named in a robots.txt. The host applies its rules for robots.
+//! The `robots` extractor: sitemaps named in a robots.txt. The host itself applies the rules for robots.
 
 use opilio_plugin::prelude::*;
 
-use crate::Found;
+use crate::Results;
 use crate::content::content;
 
 /// Longest line to read, in bytes.
@@ -31,24 +31,24 @@ impl Plugin for Robots {
 
 impl Extractor for Robots {
     fn extract(&self, document: &Document) -> Extraction {
-        // A page served in place of a missing robots.txt is ignored.
+        // The error page of a missing robots.txt is ignored.
         if document.fragment().is_some() || !(200..300).contains(&document.status()) {
             return Extraction::default();
         }
         let content = content(document);
-        let mut found = Found::default();
+        let mut found = Results::default();
         for sitemap in sitemaps(&content.text) {
             found.push(Link::new(sitemap, Hop::Manifest, "robots.txt/Sitemap"));
         }
         let finished = document.media_type() == "text/plain";
         Extraction {
             finished,
-            ..found.finished(content.problem)
+            ..found.into_extraction(content.problem)
         }
     }
 }
 
-/// Values of `Sitemap` lines anywhere in the file.
+/// Returns the values of all `Sitemap` lines, in any part of the file.
 fn sitemaps(text: &str) -> impl Iterator<Item = &str> {
     text.trim_start_matches('\u{feff}')
         .split(['\n', '\r'])
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn sitemap_lines_wherever_they_stand() {
+    fn sitemap_lines_anywhere_in_the_file() {
         check(
             "\u{feff}Sitemap: http://e.org/a.xml\r\nUser-agent: *\rDisallow: /\n\
              sitemap:http://e.org/b.xml # the second\n \tSITEMAP : /c.xml\nSitemap:<http://e.org/d.xml>",
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_in_place_of_robots_is_none() {
+    fn an_error_page_is_ignored() {
         let page = document("http://e.org/robots.txt")
             .media_type("text/plain")
             .status(404)

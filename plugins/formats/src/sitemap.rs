@@ -1,13 +1,13 @@
 //! The `sitemap` extractor: entries of sitemaps (sitemaps.org) and their dates of change.
 //!
-//! It reads indexes, sitemaps with the extensions for images, videos, news and translations, and plain lists of URIs, packed
-//! with gzip or not. The scope judges the entries, regardless of the sitemap's own folder.
+//! Supported are indexes, sitemaps with the extensions for images, videos, news and translations, and plain lists of URIs, also
+//! as gzip files. Entries outside the sitemap's own folder are reported too; the job's scope decides about them.
 
 use opilio_plugin::prelude::*;
 
 use crate::content::{content, is_gzip};
 use crate::markup::{Markup, Tag, Token};
-use crate::{Found, dates, recognise, reference};
+use crate::{Results, dates, recognise, reference};
 
 /// Settings of the `sitemap` extractor.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
@@ -71,42 +71,42 @@ impl Extractor for Sitemap {
         let media_type = document.media_type();
         let is_text = media_type == "text/plain";
         let is_xml = media_type.ends_with("xml");
-        // Any document may be packed or without a type; a few bytes show whether to read it.
+        // Documents of several types may be sitemaps; the first bytes show whether to read the rest.
         let start = document.read(0, 256);
-        if !is_xml && !is_gzip(document) && !starts_well(&start, is_text) {
+        if !is_xml && !is_gzip(document) && !may_be_sitemap(&start, is_text) {
             return Extraction::default();
         }
         let content = content(document);
         let read = read(&content.text, &self.settings).or_else(|| {
-            let list = || read_list(&content.text, is_named_a_sitemap(&document.uri()));
+            let list = || read_list(&content.text, is_named_sitemap(&document.uri()));
             (!is_xml).then(list)?.map(|found| (found, None))
         });
         match read {
             Some((found, problem)) => {
                 recognise(document, Self::NAME);
-                found.finished(content.problem.or(problem))
+                found.into_extraction(content.problem.or(problem))
             }
             None => Extraction::default(),
         }
     }
 }
 
-/// Whether it has a tag, or text with a URI. A byte order mark identifies UTF-16.
-fn starts_well(start: &[u8], is_text: bool) -> bool {
-    let marked = start.starts_with(b"\xFE\xFF") || start.starts_with(b"\xFF\xFE");
+/// Returns `true` if the document begins with a tag, or if it is text that begins with a URI or is UTF-16.
+fn may_be_sitemap(start: &[u8], is_text: bool) -> bool {
+    let is_utf_16 = start.starts_with(b"\xFE\xFF") || start.starts_with(b"\xFF\xFE");
     let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start);
     let start = start.trim_ascii_start();
-    let is_address = start
+    let is_uri = start
         .get(..4)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"http"));
-    start.starts_with(b"<") || is_text && (marked || is_address)
+    start.starts_with(b"<") || is_text && (is_utf_16 || is_uri)
 }
 
-fn is_named_a_sitemap(uri: &str) -> bool {
+fn is_named_sitemap(uri: &str) -> bool {
     uri.to_ascii_lowercase().contains("sitemap")
 }
 
-/// Position of a text in a sitemap.
+/// The element of a sitemap that contains a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// `url` of a sitemap or `sitemap` of an index.
@@ -116,7 +116,7 @@ enum Part {
     News,
 }
 
-/// An open entry. Its date may follow its URI.
+/// An entry being read. Its date may come after its URI.
 #[derive(Debug, Default)]
 struct Entry {
     location: Option<String>,
@@ -127,7 +127,8 @@ struct Entry {
 }
 
 impl Entry {
-    fn take(&mut self, context: &str, found: &mut Found) {
+    /// Adds the link of the complete entry, and resets the entry.
+    fn finish(&mut self, context: &str, found: &mut Results) {
         let entry = std::mem::take(self);
         let Some(location) = entry.location else {
             return;
@@ -146,8 +147,8 @@ impl Entry {
     }
 }
 
-/// The entries of a sitemap, and the problem if some could not be read; `None` if the text is not a sitemap.
-fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
+/// Reads a sitemap. Returns its entries, and the problem if some could not be read; `None` if the text is not a sitemap.
+fn read(text: &str, settings: &Settings) -> Option<(Results, Option<String>)> {
     let mut markup = Markup::new(text);
     let context = loop {
         match markup.next()? {
@@ -160,7 +161,7 @@ fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
             Token::Instruction { .. } | Token::DocumentType(_) => {}
         }
     };
-    let mut found = Found::default();
+    let mut found = Results::default();
     let mut entry = Entry::default();
     let mut part = Part::Entry;
     while !found.is_full()
@@ -170,7 +171,7 @@ fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
             Token::Start(tag) => match tag.local_name() {
                 "url" | "sitemap" => {
                     // An entry without an end tag ends at the next one.
-                    entry.take(context, &mut found);
+                    entry.finish(context, &mut found);
                     part = Part::Entry;
                 }
                 "image" => part = Part::Image,
@@ -180,13 +181,13 @@ fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
                 _ => {}
             },
             Token::End(name) => match (part, name.as_str()) {
-                (_, "url" | "sitemap") => entry.take(context, &mut found),
-                (Part::Entry, "loc") => entry.location = address(markup.text()),
+                (_, "url" | "sitemap") => entry.finish(context, &mut found),
+                (Part::Entry, "loc") => entry.location = entry_uri(markup.text()),
                 (Part::Entry, "lastmod") if settings.dates => {
                     entry.modified = dates::parse(markup.text());
                 }
-                (Part::Entry, "changefreq") => entry.change_frequency = value(markup.text()),
-                (Part::Entry, "priority") => entry.priority = value(markup.text()),
+                (Part::Entry, "changefreq") => entry.change_frequency = short_value(markup.text()),
+                (Part::Entry, "priority") => entry.priority = short_value(markup.text()),
                 (Part::News, "publication_date") if settings.dates => {
                     entry.published = dates::parse(markup.text());
                 }
@@ -194,7 +195,7 @@ fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
                 | (Part::Video, "content_loc" | "player_loc" | "thumbnail_loc")
                     if settings.media =>
                 {
-                    if let Some(location) = address(markup.text()) {
+                    if let Some(location) = entry_uri(markup.text()) {
                         let context = format!("sitemap/{name}");
                         found.push(Link::new(location, Hop::Manifest, context));
                     }
@@ -205,12 +206,12 @@ fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
             Token::Instruction { .. } | Token::DocumentType(_) => {}
         }
     }
-    entry.take(context, &mut found);
+    entry.finish(context, &mut found);
     Some((found, markup.into_problem()))
 }
 
-/// Reads `<xhtml:link rel="alternate" hreflang="de" href="…"/>`.
-fn alternate(tag: &Tag<'_>, found: &mut Found) {
+/// Adds the link of `<xhtml:link rel="alternate" hreflang="de" href="…"/>`.
+fn alternate(tag: &Tag<'_>, found: &mut Results) {
     let Some(href) = tag.attribute("href") else {
         return;
     };
@@ -221,8 +222,8 @@ fn alternate(tag: &Tag<'_>, found: &mut Found) {
     found.push(link);
 }
 
-/// The intended URI: some sitemaps omit the scheme.
-fn address(text: &str) -> Option<String> {
+/// Returns the URI of an entry. If it begins with `www.`, the missing scheme is added.
+fn entry_uri(text: &str) -> Option<String> {
     let text = text.trim();
     if text
         .get(..4)
@@ -233,15 +234,14 @@ fn address(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A short word.
-fn value(text: &str) -> Option<String> {
+/// Returns the text if it is a short word.
+fn short_value(text: &str) -> Option<String> {
     let text = text.trim();
     (!text.is_empty() && text.len() <= 16).then(|| text.to_owned())
 }
 
-/// Reads a text sitemap: a URI on each line, and nothing else. Any text with several URIs counts; one with a single URI only by
-/// its name.
-fn read_list(text: &str, named: bool) -> Option<Found> {
+/// Reads a text sitemap: a URI on each line, and nothing else. A single URI is enough only if `is_named_sitemap`.
+fn read_list(text: &str, is_named_sitemap: bool) -> Option<Results> {
     let mut lines = text
         .trim_start_matches('\u{feff}')
         .lines()
@@ -249,14 +249,14 @@ fn read_list(text: &str, named: bool) -> Option<Found> {
         .filter(|line| !line.is_empty())
         .peekable();
     lines.peek()?;
-    let mut found = Found::default();
+    let mut found = Results::default();
     for line in lines {
-        if !reference::is_address(line) {
+        if !reference::is_public_uri(line) {
             return None;
         }
         found.push(Link::new(line, Hop::Manifest, "sitemap/line"));
     }
-    (named || found.links.len() > 1).then_some(found)
+    (is_named_sitemap || found.links.len() > 1).then_some(found)
 }
 
 #[cfg(test)]
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packed_sitemap_is_read() {
+    fn gzipped_sitemaps_are_read() {
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         packed
             .write_all(b"<urlset><url><loc>/a</loc></url></urlset>")
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn other_documents_are_left_alone() {
+    fn other_documents_are_ignored() {
         check(
             "text/xml",
             "<rss><channel><link>http://e.org/</link></channel></rss>",
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_addresses_is_a_sitemap() {
+    fn a_list_of_uris_is_a_sitemap() {
         check(
             "text/plain",
             "\u{feff}http://e.org/a\r\n\r\n https://e.org/b \n",
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_end_where_the_next_begins() {
+    fn entries_without_end_tags_are_read() {
         check(
             "application/octet-stream",
             "<urlset><url><loc>/a</loc><url><loc>www.e.org/b</loc></url><url></url><url><loc/></url>",
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_bounded() {
+    fn links_are_limited() {
         let text = format!(
             "<urlset>{}</urlset>",
             "<url><loc>/a</loc></url>".repeat(60_000)

@@ -5,7 +5,7 @@ use opilio_plugin::prelude::*;
 use crate::content::content;
 use crate::markup::{Bases, Markup, Tag, Token};
 use crate::xml::style_sheet;
-use crate::{Found, recognise};
+use crate::{Results, recognise};
 
 /// The plugin. It has no settings, because all parts of an image belong to it.
 #[derive(Clone, Copy, Debug)]
@@ -32,48 +32,49 @@ impl Extractor for Svg {
         }
         let content = content(document);
         let mut markup = Markup::new(&content.text);
-        let mut reading = Reading::default();
+        let mut reader = SvgReader::default();
         while let Some(token) = markup.next() {
             match token {
                 Token::Start(tag) => {
-                    reading.bases.enter(&tag, markup.depth());
-                    reading.start(&tag);
+                    reader.bases.enter(&tag, markup.depth());
+                    reader.start(&tag);
                 }
                 Token::End(name) => {
                     match name.as_str() {
-                        "style" => reading.fragment("text/css", markup.text(), "style"),
-                        "script" => reading.fragment("text/javascript", markup.text(), "script"),
+                        "style" => reader.fragment("text/css", markup.text(), "style"),
+                        "script" => reader.fragment("text/javascript", markup.text(), "script"),
                         _ => {}
                     }
-                    reading.bases.leave(markup.depth());
+                    reader.bases.leave(markup.depth());
                 }
                 Token::Instruction { target, content } => {
                     if let Some(href) = style_sheet(&target, &content) {
-                        reading.push(&href, Hop::Embed, "xml-stylesheet/@href");
+                        reader.push(&href, Hop::Embed, "xml-stylesheet/@href");
                     }
                 }
                 Token::DocumentType(_) => {}
             }
         }
-        reading
+        reader
             .found
-            .finished(content.problem.or(markup.into_problem()))
+            .into_extraction(content.problem.or(markup.into_problem()))
     }
 }
 
+/// The state of an image while it is read.
 #[derive(Default)]
-struct Reading {
+struct SvgReader {
     bases: Bases,
-    found: Found,
+    found: Results,
 }
 
-impl Reading {
+impl SvgReader {
     fn start(&mut self, tag: &Tag<'_>) {
         let element = tag.local_name();
         for (name, value) in tag.attributes() {
             let context = || format!("{element}/@{name}");
             match name {
-                // HTML in images (`foreignObject`) has `src`.
+                // HTML in an image (`foreignObject`) uses `src`.
                 "href" | "xlink:href" | "src" => {
                     let hop = if matches!(element, "a" | "area") {
                         Hop::Link
@@ -83,7 +84,7 @@ impl Reading {
                     self.push(&value, hop, &context());
                 }
                 "style" => self.fragment("text/css", &value, "@style"),
-                // Fill, filter, mask, cursor: each may name another file. Most name a position in this one.
+                // `fill`, `filter`, `mask` and `cursor` may refer to another file. Most refer to a part of this one.
                 _ if value.contains("url(") && !value.trim_start().starts_with("url(#") => {
                     self.fragment("text/css", &format!("{name}:{value}"), &context());
                 }
@@ -104,9 +105,9 @@ impl Reading {
 
     fn fragment(&mut self, media_type: &str, text: &str, context: &str) {
         // Most styles have no references, and there may be thousands.
-        let names_something =
+        let has_reference =
             media_type != "text/css" || text.contains("url(") || text.contains("@import");
-        if !text.trim().is_empty() && names_something {
+        if !text.trim().is_empty() && has_reference {
             let base = self.bases.current();
             self.found.fragment(media_type, text, context, base);
         }

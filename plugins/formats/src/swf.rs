@@ -1,8 +1,8 @@
 //! The `swf` extractor: references of Flash movies in their actions, imports and script strings.
 //!
-//! It reads tags, actions and the constant pools of ActionScript, and runs nothing (SWF File Format Specification 19, AVM2
-//! Overview). Flash resolved relative references against the page that showed the movie. That page is unknown here, so the
-//! movie's own URI is used.
+//! Tags, actions and constant pools of ActionScript are read, and no code is run (SWF File Format Specification 19, AVM2
+//! Overview). Flash Player resolved relative references against the URI of the page that showed the movie. That page is unknown
+//! here, so the movie's own URI is used.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -10,22 +10,22 @@ use std::io::Read;
 use flate2::read::ZlibDecoder;
 use opilio_plugin::prelude::*;
 
-use crate::{Found, recognise, reference};
+use crate::{Results, recognise, reference};
 
 /// Most unpacked bytes of a movie to read.
 const MOVIE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Most tags of a movie, including sprites, and most actions of all of them.
+/// Most tags of a movie, including those in sprites, and most actions of all tags.
 const TAGS_MAX: usize = 200_000;
 const ACTIONS_MAX: usize = 1_000_000;
 
 /// Most strings of one constant pool.
 const STRINGS_MAX: usize = 100_000;
 
-/// Deepest nesting of sprites. Valid movies have none in each other; a few levels are tolerated.
-const SPRITES_DEEP_MAX: usize = 4;
+/// Deepest nesting of sprites. Sprites of valid movies are not nested; a few levels are tolerated.
+const SPRITE_DEPTH_MAX: usize = 4;
 
-/// Tags with references.
+/// Codes of the tags that may have references.
 mod tag {
     pub(super) const DEFINE_BUTTON: u16 = 7;
     pub(super) const DO_ACTION: u16 = 12;
@@ -41,13 +41,13 @@ mod tag {
     pub(super) const DO_ABC: u16 = 82;
 }
 
-/// Actions with references.
+/// Codes of the actions that may have references.
 mod action {
     pub(super) const GET_URL: u8 = 0x83;
     pub(super) const CONSTANT_POOL: u8 = 0x88;
     pub(super) const PUSH: u8 = 0x96;
     pub(super) const GET_URL_2: u8 = 0x9A;
-    /// The first action with a length.
+    /// The lowest code of actions with a length and content.
     pub(super) const WITH_LENGTH: u8 = 0x80;
 }
 
@@ -80,57 +80,59 @@ impl Extractor for Swf {
         let (Some(signature), Some(&version)) = (header.get(..3), header.get(3)) else {
             return Extraction::default();
         };
-        // Three letters are a weak mark, so the version is checked: versions went up to 51.
+        // Other files may begin with the three letters too, so the version is checked. Versions go up to 51.
         if document.fragment().is_some() || header.len() < 8 || !(1..64).contains(&version) {
             return Extraction::default();
         }
         let movie = match signature {
             b"FWS" => document.read(8, MOVIE_BYTES_MAX as u32),
-            b"CWS" => unpacked(document),
+            b"CWS" => unpack(document),
             b"ZWS" => {
                 recognise(document, Self::NAME);
                 let problem = "the movie is packed with LZMA, which is not supported";
-                return Found::default().finished(Some(problem.to_owned()));
+                return Results::default().into_extraction(Some(problem.to_owned()));
             }
             _ => return Extraction::default(),
         };
-        let Some(tags) = behind_header(&movie) else {
+        let Some(tags) = tags_after_header(&movie) else {
             return Extraction::default();
         };
         recognise(document, Self::NAME);
         let mut reader = Movie {
-            found: Found::default(),
+            found: Results::default(),
             seen: HashSet::new(),
             tags_left: TAGS_MAX,
             actions_left: ACTIONS_MAX,
         };
         reader.tags(tags, 0);
-        let is_cut = movie.len() as u64 >= MOVIE_BYTES_MAX;
-        let problem = is_cut
+        let is_truncated = movie.len() as u64 >= MOVIE_BYTES_MAX;
+        let problem = is_truncated
             .then(|| format!("only the first {MOVIE_BYTES_MAX} bytes of the movie were read"));
-        reader.found.finished(problem)
+        reader.found.into_extraction(problem)
     }
 }
 
-fn unpacked(document: &Document) -> Vec<u8> {
+/// Returns the unpacked movie without its first 8 bytes. It ends at the first error of the compressed data.
+fn unpack(document: &Document) -> Vec<u8> {
     let packed = document.read(8, MOVIE_BYTES_MAX as u32);
     let mut movie = Vec::new();
-    // Half a movie is better than none.
+    // The movie before an error may contain links.
     let _ = ZlibDecoder::new(packed.as_slice())
         .take(MOVIE_BYTES_MAX)
         .read_to_end(&mut movie);
     movie
 }
 
-/// The tags after the stage size, frame rate and number of frames.
-fn behind_header(movie: &[u8]) -> Option<&[u8]> {
+/// Returns the tags, which follow the stage size, frame rate and number of frames.
+fn tags_after_header(movie: &[u8]) -> Option<&[u8]> {
     let bits = usize::from(movie.first()? >> 3);
     movie.get((5 + 4 * bits).div_ceil(8) + 4..)
 }
 
+/// The state of reading a movie.
 struct Movie {
-    found: Found,
-    /// Strings already examined: many scripts share constants.
+    found: Results,
+    /// Strings already reported. Many scripts share constants.
     seen: HashSet<String>,
     tags_left: usize,
     actions_left: usize,
@@ -151,7 +153,7 @@ impl Movie {
                 },
                 length => usize::from(length),
             };
-            // A truncated tag is read as far as it goes.
+            // The last tag may be truncated.
             let content = bytes.take_up_to(length);
             self.tag(head >> 6, content, depth);
         }
@@ -167,8 +169,8 @@ impl Movie {
             }
             tag::DEFINE_BUTTON => {
                 bytes.take_up_to(2);
-                // Records of the button's shapes: flags, character, depth, matrix. A zero ends them; only the bits of a matrix
-                // show its length.
+                // Records of the button's shapes: flags, character, depth, matrix. A zero ends them. The length of a matrix
+                // depends on its bits.
                 while let Some(flags) = bytes.u8().filter(|flags| *flags != 0) {
                     let _ = flags;
                     bytes.take_up_to(4);
@@ -184,10 +186,10 @@ impl Movie {
                 bytes.take_up_to(usize::from(offset) - 2);
                 self.button_actions(bytes);
             }
-            // Event actions of placed objects follow a matrix, colours and filters. Their strings are found without parsing
-            // those.
+            // Event actions of placed objects follow a matrix, colours and filters. To avoid parsing those, all bytes are
+            // searched for strings.
             tag::PLACE_OBJECT_2 | tag::PLACE_OBJECT_3 => self.strings_in(content),
-            tag::DEFINE_SPRITE if depth < SPRITES_DEEP_MAX => {
+            tag::DEFINE_SPRITE if depth < SPRITE_DEPTH_MAX => {
                 bytes.take_up_to(4);
                 self.tags(bytes.0, depth + 1);
             }
@@ -207,11 +209,11 @@ impl Movie {
         }
     }
 
-    /// Reads actions of a button, one list for each of its events.
+    /// Reads the actions of a button: a list for each of its events.
     fn button_actions(&mut self, mut bytes: Bytes<'_>) {
         while let Some(size) = bytes.u16() {
             bytes.take_up_to(2);
-            // The last list has size zero and extends to the end.
+            // The size of the last list is given as zero; it extends to the end.
             let length = match usize::from(size) {
                 0 => bytes.0.len(),
                 size => size.saturating_sub(4),
@@ -224,11 +226,11 @@ impl Movie {
         }
     }
 
-    /// Reads bytecode of ActionScript 1 and 2. Bodies of functions follow in line.
+    /// Reads bytecode of ActionScript 1 and 2. Bodies of functions are part of the same list.
     fn actions(&mut self, bytes: &[u8]) {
         let mut bytes = Bytes(bytes);
         let mut constants: Vec<String> = Vec::new();
-        // Values pushed by the last actions: URI and target of a `GetURL2`.
+        // Values pushed by the last actions. `GetURL2` takes its URI and target from them.
         let mut pushed: Vec<Option<String>> = Vec::new();
         while let Some(code) = bytes.u8()
             && self.actions_left > 0
@@ -270,6 +272,7 @@ impl Movie {
         }
     }
 
+    /// Reads the values of a `Push` action.
     fn push(
         &mut self,
         mut content: Bytes<'_>,
@@ -301,7 +304,7 @@ impl Movie {
         }
     }
 
-    /// Adds a URI. A movie or image loaded into a level or clip is an embed; one opened in a window is a link.
+    /// Adds the URI of a `GetURL` or `GetURL2`. It is an embed if it is loaded into a level, and else a link.
     fn get_url(&mut self, uri: &str, target: &str) {
         let window = target.is_empty()
             || ["_self", "_blank", "_parent", "_top"]
@@ -318,7 +321,7 @@ impl Movie {
         self.link(uri, hop, "swf/GetURL");
     }
 
-    /// Reads displayed text, which may be HTML.
+    /// Passes on a displayed text if it is HTML.
     fn edit_text(&mut self, content: &[u8]) {
         let Some(at) = memchr::memchr(b'<', content) else {
             return;
@@ -332,7 +335,7 @@ impl Movie {
         }
     }
 
-    /// Reads the strings of ActionScript 3 (AVM2 Overview §4.3), except names of namespaces.
+    /// Reads the strings of ActionScript 3 (AVM2 Overview §4.3), except the names of namespaces.
     fn script(&mut self, mut bytes: Bytes<'_>) {
         bytes.take_up_to(4);
         for _ in 0..2 {
@@ -356,7 +359,7 @@ impl Movie {
             let (Some(_kind), Some(name)) = (bytes.u8(), bytes.u30()) else {
                 break;
             };
-            // The first string is number 1.
+            // Strings are numbered from 1.
             namespaces.insert((name as usize).wrapping_sub(1));
         }
         for (at, text) in strings.iter().enumerate() {
@@ -366,24 +369,25 @@ impl Movie {
         }
     }
 
-    /// Finds zero-terminated strings among other bytes.
+    /// Finds URIs in strings of printable ASCII among other bytes.
     fn strings_in(&mut self, bytes: &[u8]) {
-        /// Shorter ones occur by chance.
+        /// Shorter strings occur by chance.
         const LENGTH_MIN: usize = 6;
         for run in bytes.split(|byte| !(0x20..0x7F).contains(byte)) {
             if run.len() >= LENGTH_MIN
                 && let Ok(text) = std::str::from_utf8(run)
             {
-                for address in reference::addresses(text) {
-                    self.guess(address, "swf/string");
+                for uri in reference::uris_in(text) {
+                    self.guess(uri, "swf/string");
                 }
             }
         }
     }
 
+    /// Adds a string if it looks like a reference and is new.
     fn guess(&mut self, text: &str, context: &str) {
         let is_new = text.len() > 4 && !self.seen.contains(text);
-        if let Some(found) = reference::likely(text, reference::Place::Any)
+        if let Some(found) = reference::likely_reference(text, reference::NameHint::Any)
             && is_new
         {
             self.seen.insert(text.to_owned());
@@ -391,7 +395,7 @@ impl Movie {
         }
     }
 
-    /// Adds a reference by its place. Commands to the movie's container are not references.
+    /// Adds a reference, unless it is a command to the program that shows the movie.
     fn link(&mut self, uri: &str, hop: Hop, context: &str) {
         const COMMANDS: [&str; 4] = ["fscommand:", "asfunction:", "event:", "print:"];
         let is_command = COMMANDS.iter().any(|command| {
@@ -410,6 +414,7 @@ impl Movie {
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
+    /// Takes `length` bytes, or all that are left.
     fn take_up_to(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(length.min(self.0.len()));
         self.0 = rest;
@@ -434,7 +439,7 @@ impl<'a> Bytes<'a> {
         Some(u32::from_le_bytes(*four))
     }
 
-    /// A number with seven bits in each of at most five bytes.
+    /// Reads a number with seven bits in each of at most five bytes.
     fn u30(&mut self) -> Option<u32> {
         let mut value = 0;
         for shift in [0, 7, 14, 21, 28] {
@@ -447,7 +452,7 @@ impl<'a> Bytes<'a> {
         Some(value)
     }
 
-    /// A zero-terminated text: UTF-8 since version 6, the system's encoding before.
+    /// Reads a zero-terminated text as UTF-8. Movies before version 6 have the system's encoding, which is not known.
     fn text(&mut self) -> Option<String> {
         let end = memchr::memchr(0, self.0)?;
         let text = String::from_utf8_lossy(&self.0[..end]).into_owned();
@@ -493,7 +498,7 @@ mod tests {
 
     use super::*;
 
-    /// A movie of these tags: an empty stage, 12 frames a second, one frame.
+    /// Returns a movie of these tags, with an empty stage, 12 frames a second and one frame.
     fn movie(tags: &[(u16, &[u8])]) -> Vec<u8> {
         let mut movie = vec![0, 0, 12, 1, 0];
         for (code, content) in tags {
@@ -539,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_open_addresses() {
+    fn uris_of_actions() {
         let go = action(0x83, b"http://e.org/a\0_blank\0");
         let load = action(0x83, b"b.swf\0_level0\0");
         let command = action(0x83, b"FSCommand:quit\0x\0");
@@ -555,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_may_be_pushed_first() {
+    fn pushed_uris_of_actions() {
         let pool = action(0x88, b"\x03\0page.html\0_self\0see http\0");
         let push = action(0x96, b"\x08\0\x08\x01");
         let go = action(0x9A, &[0]);
@@ -571,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn buttons_have_actions() {
+    fn actions_of_buttons() {
         let go = action(0x83, b"http://e.org/a\0\0");
         // One record: up, character 1, depth 1, a matrix of one byte; then the zero.
         let one = [&[9, 0, 1, 1, 0, 1, 0, 0, 0], go.as_slice()].concat();
@@ -604,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_have_strings_and_namespaces_that_are_none() {
+    fn strings_of_scripts_except_namespaces() {
         let strings: [&[u8]; 4] = [
             b"http://e.org/feed.xml",
             b"http://adobe.com/AS3/2006/builtin",
@@ -628,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_movies_are_unpacked() {
+    fn compressed_movies_are_unpacked() {
         let movie = movie(&[(57, b"http://e.org/a.swf\0")]);
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&movie).unwrap();
@@ -644,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_unpacked_to_the_limit() {
+    fn a_zip_bomb_is_unpacked_to_the_limit() {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&vec![0; 17 * 1024 * 1024]).unwrap();
         let extraction = extract(&file(b"CWS", &encoder.finish().unwrap()));
@@ -653,7 +658,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_damage_is_survived(at in 0usize..200, value in any::<u8>(), length in 0usize..200, code in 0u16..90) {
+        fn damaged_movies_cause_no_panic(at in 0usize..200, value in any::<u8>(), length in 0usize..200, code in 0u16..90) {
             let go = action(0x83, b"http://e.org/a\0\0");
             let mut bytes = file(b"FWS", &movie(&[(code, &go), (12, &go), (39, &go), (82, &go)]));
             if let Some(byte) = bytes.get_mut(at) {

@@ -1,6 +1,7 @@
-//! Reads JSON value by value without building a tree, so memory is limited by the text for documents of any shape.
+//! Reads JSON value by value without building a tree. Memory is bounded by the size of the text, whatever its structure.
 //!
-//! Values before a fault have been reported, so half a document gives half its values. serde_json stops at 128 levels.
+//! Values before a syntax error are reported, so a truncated document gives the values of its first part. serde_json stops at 128
+//! nested levels.
 
 use std::fmt;
 
@@ -8,38 +9,38 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
 /// Receives the values of a document.
-pub(crate) trait Reader {
-    /// A text, with the names of the members around it, outermost first. Arrays are not part of the path.
+pub(crate) trait ValueHandler {
+    /// Handles a string. `path` has the names of the members that contain it, outermost first; arrays do not add to it.
     fn text(&mut self, path: &[String], value: &str);
 
-    /// The start of the object at `path`.
+    /// Handles the start of the object at `path`.
     fn open(&mut self, path: &[String]) {
         let _ = path;
     }
 
-    /// Whether no more values are wanted.
+    /// Returns `true` if reading can stop.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// The end of the object.
+    /// Handles the end of the object at `path`.
     fn close(&mut self, path: &[String]) {
         let _ = path;
     }
 }
 
-/// Prefixes of JSON that keep a page from running it as a script.
+/// Prefixes of JSON that prevent a page from running it as a script.
 const GUARDS: [&str; 4] = [")]}',", ")]}'", "while(1);", "for(;;);"];
 
-/// Reads a document, or several in sequence as in JSON lines. An error says why it stopped before the end.
-pub(crate) fn read(json: &str, reader: &mut impl Reader) -> Result<(), String> {
+/// Reads a document, or several in sequence as in JSON lines. The error is the reason why reading stopped before the end.
+pub(crate) fn read(json: &str, handler: &mut impl ValueHandler) -> Result<(), String> {
     let json = json.trim_start_matches('\u{feff}').trim_start();
     let guard = GUARDS.iter().find_map(|guard| json.strip_prefix(guard));
     let mut deserializer = serde_json::Deserializer::from_str(guard.unwrap_or(json));
     let mut path = Vec::new();
     loop {
         let walk = Walk {
-            reader: &mut *reader,
+            handler: &mut *handler,
             path: &mut path,
         };
         walk.deserialize(&mut deserializer)
@@ -50,23 +51,23 @@ pub(crate) fn read(json: &str, reader: &mut impl Reader) -> Result<(), String> {
     }
 }
 
-/// The value being read.
+/// Reads one value for the handler.
 struct Walk<'a, R> {
-    reader: &'a mut R,
+    handler: &'a mut R,
     path: &'a mut Vec<String>,
 }
 
 impl<R> Walk<'_, R> {
-    /// The same for a nested value.
+    /// Returns a `Walk` for a nested value.
     fn inner(&mut self) -> Walk<'_, R> {
         Walk {
-            reader: self.reader,
+            handler: self.handler,
             path: self.path,
         }
     }
 }
 
-impl<'de, R: Reader> DeserializeSeed<'de> for Walk<'_, R> {
+impl<'de, R: ValueHandler> DeserializeSeed<'de> for Walk<'_, R> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -74,7 +75,7 @@ impl<'de, R: Reader> DeserializeSeed<'de> for Walk<'_, R> {
     }
 }
 
-impl<'de, R: Reader> Visitor<'de> for Walk<'_, R> {
+impl<'de, R: ValueHandler> Visitor<'de> for Walk<'_, R> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,9 +83,9 @@ impl<'de, R: Reader> Visitor<'de> for Walk<'_, R> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        self.reader.text(self.path, value);
-        if self.reader.is_full() {
-            return Err(E::custom(crate::MORE));
+        self.handler.text(self.path, value);
+        if self.handler.is_full() {
+            return Err(E::custom(crate::TOO_MANY_REFERENCES));
         }
         Ok(())
     }
@@ -115,14 +116,14 @@ impl<'de, R: Reader> Visitor<'de> for Walk<'_, R> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
-        self.reader.open(self.path);
+        self.handler.open(self.path);
         while let Some(name) = members.next_key::<String>()? {
             self.path.push(name);
             let value = members.next_value_seed(self.inner());
             self.path.pop();
             value?;
         }
-        self.reader.close(self.path);
+        self.handler.close(self.path);
         Ok(())
     }
 }
@@ -132,9 +133,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Seen(Vec<String>);
+    struct Events(Vec<String>);
 
-    impl Reader for Seen {
+    impl ValueHandler for Events {
         fn text(&mut self, path: &[String], value: &str) {
             self.0.push(format!("{}={value}", path.join(".")));
         }
@@ -149,15 +150,15 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(json: &str, expected: &[&str], whole: bool) {
-        let mut seen = Seen::default();
-        let outcome = read(json, &mut seen);
-        assert_eq!(seen.0, expected, "{json}");
-        assert_eq!(outcome.is_ok(), whole, "{json}: {outcome:?}");
+    fn check(json: &str, expected: &[&str], is_complete: bool) {
+        let mut events = Events::default();
+        let outcome = read(json, &mut events);
+        assert_eq!(events.0, expected, "{json}");
+        assert_eq!(outcome.is_ok(), is_complete, "{json}: {outcome:?}");
     }
 
     #[test]
-    fn every_text_is_seen_where_it_stands() {
+    fn texts_have_the_path_of_their_members() {
         check(
             r#"{"a": ["x", {"b": "y\/z"}, 1, 2.5, null, true], "c": "ü"}"#,
             &["{", "a=x", "a{", "a.b=y/z", "a}", "c=ü", "}"],
@@ -173,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn half_a_document_gives_half_its_values() {
+    fn truncated_documents_give_the_values_before_the_end() {
         check(r#"{"a": "x", "b": ["y", "z"#, &["{", "a=x", "b=y"], false);
         check("", &[], false);
         check("nonsense", &[], false);
-        let mut seen = Seen::default();
-        assert!(read(&"[".repeat(1_000_000), &mut seen).is_err());
-        assert!(read(&"{\"a\":".repeat(1_000_000), &mut seen).is_err());
+        let mut events = Events::default();
+        assert!(read(&"[".repeat(1_000_000), &mut events).is_err());
+        assert!(read(&"{\"a\":".repeat(1_000_000), &mut events).is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! Word lists for guessing references: file endings on the web, and names of vocabularies.
+//! Lists for guessing references: file endings on the web, and hosts of vocabulary names.
 //!
-//! `json`, `xml` and others in this component use them. `js` includes this file, so it has no dependencies.
+//! `json`, `xml` and others in this component use them. The `js` plugin includes this file, so it may not depend on other files.
 
-/// Endings of files served on the web that are seldom endings of other words, sorted.
+/// File endings that are common on the web but rare at the end of other values with a dot, sorted.
 const WEB_ENDINGS: &[&str] = &[
     "aac",
     "asp",
@@ -118,21 +118,22 @@ const WEB_ENDINGS: &[&str] = &[
     "zip",
 ];
 
-/// Whether it is the ending of a web file; case is ignored.
+/// Returns `true` for a file ending that is common on the web, in any case.
 pub(crate) fn is_web_ending(ending: &str) -> bool {
     WEB_ENDINGS
         .binary_search(&ending.to_ascii_lowercase().as_str())
         .is_ok()
 }
 
-/// Whether it is a vocabulary's name, which looks like a URI but is compared as text.
-pub(crate) fn is_namespace(host: &str, behind: &str) -> bool {
+/// Returns `true` if a URI of this host and path is the name of a vocabulary. Such names are compared as text and need not have a
+/// document.
+pub(crate) fn is_namespace(host: &str, path: &str) -> bool {
     let host = host.to_ascii_lowercase();
     match host.strip_prefix("www.").unwrap_or(&host) {
         // `/1999/xhtml`, `/2000/svg`, `/XML/1998/namespace`, `/ns/…`; not `/TR/…` and `/XML/`, which are documents.
         "w3.org" => {
-            let first = behind.split('/').nth(1).unwrap_or_default();
-            behind.starts_with("/XML/1998")
+            let first = path.split('/').nth(1).unwrap_or_default();
+            path.starts_with("/XML/1998")
                 || matches!(first, "ns" | "xmlns")
                 || (first.len() == 4 && first.bytes().all(|b| b.is_ascii_digit()))
         }
@@ -160,12 +161,12 @@ pub(crate) fn is_namespace(host: &str, behind: &str) -> bool {
         | "opengis.net"
         | "schemas.live.com"
         | "creativecommons.org" => {
-            // Licences are documents; the vocabulary of Creative Commons is not one.
-            !behind.starts_with("/licenses/") && !behind.starts_with("/publicdomain/")
+            // The licences of Creative Commons are documents.
+            !path.starts_with("/licenses/") && !path.starts_with("/publicdomain/")
         }
-        "inkscape.org" => behind.starts_with("/namespaces"),
-        "sitemaps.org" | "google.com" => behind.starts_with("/schemas"),
-        "facebook.com" => behind.starts_with("/2008/fbml"),
+        "inkscape.org" => path.starts_with("/namespaces"),
+        "sitemaps.org" | "google.com" => path.starts_with("/schemas"),
+        "facebook.com" => path.starts_with("/2008/fbml"),
         _ => false,
     }
 }
@@ -175,28 +176,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_are_sorted() {
+    fn endings_are_sorted_and_case_is_ignored() {
         assert!(WEB_ENDINGS.is_sorted());
         assert!(is_web_ending("HTML") && !is_web_ending("exempel"));
     }
 
     #[test]
-    fn names_of_vocabularies_are_no_documents() {
-        for (host, behind) in [
+    fn names_of_vocabularies_are_recognised() {
+        for (host, path) in [
             ("www.w3.org", "/1999/xhtml"),
             ("w3.org", "/XML/1998/namespace"),
             ("Schema.org", "/Person"),
             ("creativecommons.org", "/ns#"),
         ] {
-            assert!(is_namespace(host, behind), "{host}{behind}");
+            assert!(is_namespace(host, path), "{host}{path}");
         }
-        for (host, behind) in [
+        for (host, path) in [
             ("www.w3.org", "/TR/html4/"),
             ("www.w3.org", "/XML/"),
             ("creativecommons.org", "/licenses/by/4.0/"),
             ("example.org", "/ns"),
         ] {
-            assert!(!is_namespace(host, behind), "{host}{behind}");
+            assert!(!is_namespace(host, path), "{host}{path}");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use opilio_plugin::prelude::*;
 
-use crate::Found;
+use crate::Results;
 use crate::content::content;
 
-/// Field names of referrals, lower-case.
+/// Names of fields with a referral, in lower case.
 const REFERRALS: [&str; 5] = [
     "refer",
     "whois",
@@ -38,21 +38,21 @@ impl Plugin for Whois {
 impl Extractor for Whois {
     fn extract(&self, document: &Document) -> Extraction {
         let uri = document.uri();
-        let (asked, query) = question(&uri);
+        let (own_server, query) = server_and_query(&uri);
         let content = content(document);
-        let mut found = Found::default();
+        let mut found = Results::default();
         for server in content.text.lines().filter_map(referral) {
-            if !server.eq_ignore_ascii_case(asked) {
+            if !server.eq_ignore_ascii_case(own_server) {
                 let uri = format!("whois://{server}/{query}");
                 found.push(Link::new(uri, Hop::Redirect, "whois/refer"));
             }
         }
-        found.finished(content.problem)
+        found.into_extraction(content.problem)
     }
 }
 
-/// Server and query of a `whois` URI; the server is empty if it names none.
-fn question(uri: &str) -> (&str, &str) {
+/// Splits a `whois` URI into server and query. The server is empty if the URI does not name one.
+fn server_and_query(uri: &str) -> (&str, &str) {
     let rest = uri.strip_prefix("whois:").unwrap_or(uri);
     match rest.strip_prefix("//") {
         None => ("", rest),
@@ -60,7 +60,7 @@ fn question(uri: &str) -> (&str, &str) {
     }
 }
 
-/// The server in a line: a host, with a port if it is not the default one.
+/// Returns the server that a line refers to: a host, and a port if the line has one.
 fn referral(line: &str) -> Option<&str> {
     let (name, value) = line.split_once(':')?;
     let name = name.trim().to_ascii_lowercase();
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_named_in_many_ways() {
+    fn referrals_of_different_servers() {
         for (line, server) in [
             ("refer:        whois.nic.example", Some("whois.nic.example")),
             (
@@ -98,10 +98,10 @@ mod tests {
     }
 
     #[test]
-    fn a_question_has_a_server_or_none() {
-        assert_eq!(question("whois:a.example"), ("", "a.example"));
+    fn uris_with_and_without_a_server() {
+        assert_eq!(server_and_query("whois:a.example"), ("", "a.example"));
         assert_eq!(
-            question("whois://w.example/a.example"),
+            server_and_query("whois://w.example/a.example"),
             ("w.example", "a.example")
         );
     }

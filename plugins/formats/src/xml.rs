@@ -1,14 +1,14 @@
 //! The `xml` extractor: references in any XML, for documents that no other extractor recognised.
 //!
-//! XLink, XInclude, style sheets and `DOCTYPE` have a defined meaning; other references are guessed by name and form (hop X).
-//! Namespace names are compared as text and never fetched.
+//! XLink, XInclude and style sheets define how a reference is used. Other references are guessed from their names and values
+//! (hop X). Namespace names look like URIs but are not reported.
 
 use opilio_plugin::prelude::*;
 
 use crate::content::content;
-use crate::markup::{Bases, Markup, Tag, Token, local, undone};
-use crate::reference::{self, Place};
-use crate::{Found, is_recognised};
+use crate::markup::{Bases, Markup, Tag, Token, local_part, unescape};
+use crate::reference::{self, NameHint};
+use crate::{Results, is_recognised};
 
 /// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
@@ -34,24 +34,25 @@ impl Extractor for Xml {
             return Extraction::default();
         }
         let content = content(document);
-        let mut reading = Reading {
+        let mut reader = XmlReader {
             markup: Markup::new(&content.text),
             bases: Bases::default(),
-            found: Found::default(),
+            found: Results::default(),
         };
-        reading.run();
-        let problem = reading.markup.into_problem();
-        reading.found.finished(content.problem.or(problem))
+        reader.run();
+        let problem = reader.markup.into_problem();
+        reader.found.into_extraction(content.problem.or(problem))
     }
 }
 
-struct Reading<'a> {
+/// The state of a document while it is read.
+struct XmlReader<'a> {
     markup: Markup<'a>,
     bases: Bases,
-    found: Found,
+    found: Results,
 }
 
-impl Reading<'_> {
+impl XmlReader<'_> {
     fn run(&mut self) {
         while !self.found.is_full()
             && let Some(token) = self.markup.next()
@@ -73,7 +74,7 @@ impl Reading<'_> {
                 }
                 Token::DocumentType(content) => {
                     if let Some(system) = system_identifier(&content) {
-                        self.guess(system, "doctype", Place::Promising);
+                        self.guess(system, "doctype", NameHint::Promising);
                     }
                 }
             }
@@ -90,31 +91,31 @@ impl Reading<'_> {
         };
         for (name, value) in tag.attributes() {
             let context = || format!("{element}/@{name}");
-            match (local(name), element.as_str()) {
+            match (local_part(name), element.as_str()) {
                 _ if name == "xmlns" || name.starts_with("xmlns:") || name == "xml:base" => {}
                 ("href", _) if name == "xlink:href" => self.push(&value, hop.clone(), &context()),
-                // XInclude, and parts of transformations.
+                // XInclude and XSLT.
                 ("href", "include" | "import") => self.push(&value, Hop::Embed, &context()),
                 ("href", _) => self.push(&value, Hop::Speculative, &context()),
                 ("schemaLocation", "include" | "import" | "redefine")
                 | ("noNamespaceSchemaLocation", _) => {
-                    self.guess(&value, &context(), Place::Promising);
+                    self.guess(&value, &context(), NameHint::Promising);
                 }
-                // Pairs of a namespace and the URI of its schema.
+                // Pairs of a namespace name and the URI of its schema.
                 ("schemaLocation", _) => {
                     for location in value.split_ascii_whitespace().skip(1).step_by(2) {
-                        self.guess(location, &context(), Place::Promising);
+                        self.guess(location, &context(), NameHint::Promising);
                     }
                 }
                 // Namespace names.
                 ("namespace" | "targetNamespace" | "uri" | "role" | "arcrole", _)
                     if !name.contains(':') || is_link => {}
-                (name, _) => self.guess(&value, &context(), reference::speaks_of_a_reference(name)),
+                (name, _) => self.guess(&value, &context(), reference::name_hint(name)),
             }
         }
     }
 
-    /// Reads text before a tag; `element` if it is the whole content of that element.
+    /// Reads the text before a tag. `element` is the element that contains only this text, or empty.
     fn text(&mut self, element: &str) {
         let text = self.markup.text().trim().to_owned();
         if text.len() < 2 {
@@ -125,18 +126,18 @@ impl Reading<'_> {
             let base = self.bases.current();
             return self.found.fragment("text/html", &text, context, base);
         }
-        let place = reference::speaks_of_a_reference(element);
-        if let Some(uri) = reference::likely(&text, place) {
+        let hint = reference::name_hint(element);
+        if let Some(uri) = reference::likely_reference(&text, hint) {
             self.push(uri, Hop::Speculative, context);
         } else {
-            for address in reference::addresses(&text) {
-                self.push(address, Hop::Speculative, context);
+            for uri in reference::uris_in(&text) {
+                self.push(uri, Hop::Speculative, context);
             }
         }
     }
 
-    fn guess(&mut self, value: &str, context: &str, place: Place) {
-        if let Some(uri) = reference::likely(value, place) {
+    fn guess(&mut self, value: &str, context: &str, hint: NameHint) {
+        if let Some(uri) = reference::likely_reference(value, hint) {
             self.push(uri, Hop::Speculative, context);
         }
     }
@@ -149,10 +150,10 @@ impl Reading<'_> {
     }
 }
 
-/// The hop of a link by its behaviour when the document is shown (XLink 1.1 §5.6).
+/// The hop of an XLink by its `show` and `actuate` (XLink 1.1 §5.6).
 fn xlink_hop(tag: &Tag<'_>) -> Hop {
-    let shown = |name| tag.attribute(name).unwrap_or_default();
-    match (shown("show").as_str(), shown("actuate").as_str()) {
+    let value = |name| tag.attribute(name).unwrap_or_default();
+    match (value("show").as_str(), value("actuate").as_str()) {
         ("embed", _) | (_, "onLoad") => Hop::Embed,
         ("new" | "replace", _) | (_, "onRequest") => Hop::Link,
         _ => Hop::Speculative,
@@ -168,28 +169,28 @@ pub(crate) fn style_sheet(target: &str, content: &str) -> Option<String> {
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();
     let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let (href, _) = rest[1..].split_once(quote)?;
-    Some(undone(href).into_owned())
+    Some(unescape(href).into_owned())
 }
 
-/// The second literal of `PUBLIC "…" "…"`, or the only one of `SYSTEM "…"`.
+/// The system identifier of a `DOCTYPE`: the second literal of `PUBLIC "…" "…"`, or the only one of `SYSTEM "…"`.
 fn system_identifier(content: &str) -> Option<&str> {
-    let outside = content.split('[').next().unwrap_or_default();
+    let external = content.split('[').next().unwrap_or_default();
     let mut literals = Vec::new();
-    let mut rest = outside;
+    let mut rest = external;
     while let Some(at) = rest.find(['"', '\'']) {
         let quote = if rest[at..].starts_with('"') {
             '"'
         } else {
             '\''
         };
-        let (literal, behind) = rest[at + 1..].split_once(quote)?;
+        let (literal, after) = rest[at + 1..].split_once(quote)?;
         literals.push(literal);
         if literals.len() == 2 {
             break;
         }
-        rest = behind;
+        rest = after;
     }
-    let is_public = outside.contains("PUBLIC");
+    let is_public = external.contains("PUBLIC");
     literals.get(usize::from(is_public)).copied()
 }
 
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_what_it_is() {
+    fn references_with_a_defined_use() {
         check(
             "<?xml-stylesheet type='text/xsl' href='a.xsl?b&amp;c'?><a/>",
             &[("a.xsl?b&c", Hop::Embed)],
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_reference() {
+    fn guessed_references() {
         check(
             "<outline xmlUrl='http://e.org/a' title='x'/><icon><href>img/b.png</href></icon>\
              <p>see http://e.org/c, and <b/>https://e.org/d</p><name>e.org</name>",
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_are_none() {
+    fn namespace_names_are_not_reported() {
         check(
             "<a xmlns='http://e.org/ns' xmlns:b='http://e.org/ns2' targetNamespace='http://e.org/ns3'\
              xsi:schemaLocation='http://e.org/ns http://e.org/a.xsd http://e.org/ns2 b.xsd'>\
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn html_in_texts_goes_on() {
+    fn html_in_text_becomes_a_fragment() {
         let document = document("http://e.org/")
             .media_type("text/xml")
             .text("<a xml:base='/x/'>&lt;a href='b'>c&lt;/a></a>");

@@ -1,4 +1,4 @@
-//! Golden cases, and cases of Heritrix. A `reason` marks a case whose expected answer is better than that of Heritrix.
+//! Golden cases, and cases of Heritrix. A case with a `reason` deliberately expects another answer than that of Heritrix.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use opilio_plugin::{Configured, Hop};
 use serde::Deserialize;
 use url::Url;
 
-/// The order in the profiles. The last two skip documents that an earlier one has recognised.
+/// Plugins in the order of the built-in profiles. The last two skip documents that an earlier one has recognised.
 const STACK: [&str; 8] = [
     "robots", "sitemap", "feed", "manifest", "svg", "media", "json", "xml",
 ];
@@ -24,7 +24,7 @@ struct Case {
     /// Plugins to leave out of this case.
     #[serde(default)]
     without: Vec<String>,
-    /// Hop and URI.
+    /// The letter of the hop, a blank, and the URI.
     expected: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ fn ok() -> i32 {
     200
 }
 
-/// The plugins that handle this type and URI, as the host chooses them.
+/// Returns the plugins that handle this type and URI, chosen as by the host.
 fn plugins_for(media_type: &str, uri: &str) -> Vec<(&'static str, Configured)> {
     let plugins = opilio_formats::plugins();
     let handled = |name: &str| {
@@ -70,12 +70,12 @@ fn letter(hop: &Hop) -> char {
 }
 
 #[test]
-fn golden_cases_hold() {
+fn golden_cases_pass() {
     opilio_plugin::testing::check_cases(&opilio_formats::plugins(), "cases");
 }
 
 #[test]
-fn every_case_of_the_predecessor_holds() {
+fn every_heritrix_case_passes() {
     let cases: Vec<Case> =
         serde_json::from_str(include_str!("../cases/predecessor/cases.json")).unwrap();
     assert!(cases.len() >= 13);
@@ -107,7 +107,7 @@ fn every_case_of_the_predecessor_holds() {
 }
 
 #[test]
-fn what_a_document_was_recognised_as_is_noted() {
+fn recognised_documents_have_a_note() {
     for (name, media_type, text) in [
         ("sitemap", "text/plain", "http://e.org/a\nhttp://e.org/b"),
         (

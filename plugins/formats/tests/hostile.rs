@@ -1,4 +1,4 @@
-//! Documents made to break extractors: none may panic, or take more than proportional time and memory.
+//! Documents made to break extractors. No extractor may panic, or take more time than proportional to the size of the document.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use opilio_plugin::Configured;
 use opilio_plugin::testing::document;
 use proptest::prelude::*;
 
-/// Every plugin with the media types it reads.
+/// Returns every plugin with the media types that it handles.
 fn every_plugin() -> Vec<(Configured, Vec<String>)> {
     let plugins = opilio_formats::plugins();
     plugins
@@ -24,7 +24,8 @@ fn every_plugin() -> Vec<(Configured, Vec<String>)> {
         .collect()
 }
 
-fn read_by_all(content: &[u8]) {
+/// Calls every plugin with a document, for each of its media types.
+fn extract_with_all(content: &[u8]) {
     for (plugin, types) in every_plugin() {
         for media_type in types {
             let document = document("http://e.org/robots.txt?manifest.json")
@@ -35,7 +36,7 @@ fn read_by_all(content: &[u8]) {
     }
 }
 
-/// The time of all plugins together for their first type.
+/// Returns the time of all plugins together, each called once for its first media type.
 fn time(content: &[u8]) -> Duration {
     let plugins = every_plugin();
     let start = Instant::now();
@@ -48,8 +49,8 @@ fn time(content: &[u8]) -> Duration {
     start.elapsed()
 }
 
-/// For sixteen times the size the time must grow little more than sixteenfold; quadratic time would grow 256-fold. The margin
-/// is for a busy machine.
+/// Fails if the time grows more than 64-fold plus 200 ms for sixteen times the size. Linear time grows 16-fold, quadratic time
+/// 256-fold. The margin is for a busy machine.
 #[track_caller]
 fn check_linear(name: &str, start: &str, repeated: &str, end: &str) {
     let of = |bytes: usize| format!("{start}{}{end}", repeated.repeat(bytes / repeated.len()));
@@ -58,12 +59,12 @@ fn check_linear(name: &str, start: &str, repeated: &str, end: &str) {
     let (small, large) = (fastest(&small), fastest(&large));
     assert!(
         large < small * 64 + Duration::from_millis(200),
-        "{name}: {small:?} for one, {large:?} for sixteen times as much"
+        "{name}: {small:?}, but {large:?} for sixteen times the size"
     );
 }
 
 #[test]
-fn time_grows_with_size_alone() {
+fn time_is_linear_in_size() {
     for (name, start, repeated, end) in [
         ("open tags", "", "<a", ">"),
         ("elements", "", "<a>", ""),
@@ -79,13 +80,13 @@ fn time_grows_with_size_alone() {
         ("bases", "<feed>", "<a xml:base='b/'>", ""),
         ("ampersands", "<a>", "&", ""),
         ("references", "<a>", "&#38;", ""),
-        ("half references", "<a b='", "&#3", "'/>"),
+        ("unfinished references", "<a b='", "&#3", "'/>"),
         ("comments", "", "<!--", "-->"),
         ("sections", "", "<![CDATA[", "]]>"),
         ("declarations", "<!DOCTYPE a [", "<!ENTITY b '", "'>]><a/>"),
         ("quotes", "<!DOCTYPE a ", "'", "'><a/>"),
-        ("addresses", "<a>", "http://", "</a>"),
-        ("addresses in text", "<a>", " http://e.org/a", ""),
+        ("starts of URIs", "<a>", "http://", "</a>"),
+        ("URIs in text", "<a>", " http://e.org/a", ""),
         ("brackets", "<a>", "http://e.org/(", ""),
         ("arrays", "", "[", ""),
         ("objects", "", "{\"a\":", ""),
@@ -126,11 +127,11 @@ fn time_grows_with_size_alone() {
 }
 
 #[test]
-fn much_of_one_thing_is_survived() {
+fn long_repetitions_cause_no_panic() {
     for unit in [
         "<a", "<", "&", "[", "{\"", "\"", "\\u", "http://", "\n", "\u{fffd}", "#EXT-X-",
     ] {
-        read_by_all(unit.repeat(512 * 1024 / unit.len()).as_bytes());
+        extract_with_all(unit.repeat(512 * 1024 / unit.len()).as_bytes());
     }
     let long = "a".repeat(1024 * 1024);
     for content in [
@@ -139,7 +140,7 @@ fn much_of_one_thing_is_survived() {
         format!("{{\"{long}\": \"http://e.org/{long}\"}}"),
         format!("<svg style='url({long})'><style>{long}</style></svg>"),
     ] {
-        read_by_all(content.as_bytes());
+        extract_with_all(content.as_bytes());
     }
 }
 
@@ -161,12 +162,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_bytes_are_read(content in proptest::collection::vec(any::<u8>(), 0..200)) {
-        read_by_all(&content);
+    fn any_bytes_are_accepted(content in proptest::collection::vec(any::<u8>(), 0..200)) {
+        extract_with_all(&content);
     }
 
     #[test]
-    fn any_soup_of_their_words_is_read(
+    fn any_sequence_of_keywords_is_accepted(
         words in proptest::collection::vec(
             proptest::sample::select(vec![
                 "<", ">", "/>", "</", "=", "'", "\"", "&", ";", "&amp;", "&#x26;", "<!", "[", "]", "{", "}", ":", ",", "\\",
@@ -180,6 +181,6 @@ proptest! {
             0..60,
         ),
     ) {
-        read_by_all(words.concat().as_bytes());
+        extract_with_all(words.concat().as_bytes());
     }
 }

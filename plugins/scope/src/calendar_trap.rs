@@ -112,13 +112,13 @@ impl CalendarTrap {
         let at = date.days() * 86_400_000;
         let span = |period: Period| i64::try_from(period.milliseconds()).unwrap_or(i64::MAX);
         if at.saturating_sub(now) > span(settings.ahead) {
-            return Finding::matching(format!("{date} is far ahead"));
+            return Finding::matching(format!("{date} is too far in the future"));
         }
         // A date without a day means the first day. The whole of its month or year is within the limit.
         if settings.behind.is_some_and(|behind| {
             now.saturating_sub(at.saturating_add(date.length_days() * 86_400_000)) > span(behind)
         }) {
-            return Finding::matching(format!("{date} is long past"));
+            return Finding::matching(format!("{date} is too far in the past"));
         }
         Finding::not_matching(format!("{date}"))
     }

@@ -109,7 +109,7 @@ impl Domain {
             return Finding::Unknown;
         }
         let Some(server) = SurtServer::of(surt) else {
-            return Finding::not_matching("on no server");
+            return Finding::not_matching("no server in the URI");
         };
         let key = key_of(server.host);
         let domain = self.domains.prefix_of(&key);

@@ -242,11 +242,11 @@ impl FileType {
         let extension = extension.to_ascii_lowercase();
         let mut kinds = self.kinds.iter();
         if let Some(kind) = kinds.find(|kind| kind.extensions().contains(&extension.as_str())) {
-            return Finding::matching(["a file .", &extension, " of ", kind.name()].concat());
+            return Finding::matching(["extension .", &extension, " (", kind.name(), ")"].concat());
         }
         match self.extensions.contains(&extension) {
-            true => Finding::matching(["a file .", &extension].concat()),
-            false => Finding::not_matching(["a file .", &extension].concat()),
+            true => Finding::matching(["extension .", &extension].concat()),
+            false => Finding::not_matching(["extension .", &extension].concat()),
         }
     }
 

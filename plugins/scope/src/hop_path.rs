@@ -62,7 +62,7 @@ impl Filter for HopPath {
         let found = self.patterns.first_match(candidate.hop_path());
         self.decisions.rule(Finding::from_match(
             found.map(|pattern| ["hop path matches ", pattern].concat()),
-            "hop path matches nothing",
+            "hop path matches no pattern",
         ))
     }
 }

@@ -83,7 +83,7 @@ impl Hosts {
             return Finding::Unknown;
         }
         let Some(server) = SurtServer::of(surt) else {
-            return Finding::not_matching("on no server");
+            return Finding::not_matching("no server in the URI");
         };
         let first = self
             .hosts

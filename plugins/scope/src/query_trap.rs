@@ -159,12 +159,15 @@ impl QueryTrap {
         }
         if exceeds(query.most_repeats(), settings.repeats_max) {
             return Finding::matching(format!(
-                "a part of the query stands {} times in it",
+                "a name=value pair occurs {} times in the query",
                 query.most_repeats()
             ));
         }
         if exceeds(count_escapes(text), settings.escapes_max) {
-            return Finding::matching(format!("escaped {} times over", count_escapes(text)));
+            return Finding::matching(format!(
+                "a percent sign is escaped {} times",
+                count_escapes(text)
+            ));
         }
         let via = via.map(Query::of);
         let via = via.filter(|via| {
@@ -173,15 +176,15 @@ impl QueryTrap {
         if let Some(via) = via {
             let pairs = query.sorted.len();
             if exceeds(pairs, settings.grown_pairs_max) && query.extends(&via) {
-                return Finding::matching(format!("the page's query, grown to {pairs} parts"));
+                return Finding::matching(format!("the page's query, grown to {pairs} pairs"));
             }
             let permuted = query.sorted == via.sorted && text != via.parts.query;
             if settings.permutations && permuted {
-                return Finding::matching("the page's query in other order");
+                return Finding::matching("the page's query in another order");
             }
         }
         if settings.permutations && query.sorted.len() > 1 && earlier.contains(&query.key()) {
-            return Finding::matching("an earlier link's query in other order");
+            return Finding::matching("an earlier link's query in another order");
         }
         Finding::not_matching("a query")
     }

@@ -55,7 +55,7 @@ impl Filter for Seed {
         let is_match = candidate.seed() && candidate.hop_path().is_empty();
         self.0.rule(match is_match {
             true => Finding::matching("a seed"),
-            false => Finding::not_matching("no seed"),
+            false => Finding::not_matching("not a seed"),
         })
     }
 }

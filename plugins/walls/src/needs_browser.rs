@@ -44,7 +44,7 @@ impl Plugin for NeedsBrowser {
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let mut faults = Vec::new();
         if !(1..=400).contains(&settings.threshold) {
-            let problem = "the threshold must be between 1 and 400, which no page reaches";
+            let problem = "the threshold must be between 1 and 400";
             faults.push(SettingsFault::new("/threshold", problem));
         }
         none_or(faults, Self { settings })

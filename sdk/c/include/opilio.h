@@ -1,8 +1,8 @@
 // The SDK for Opilio plugins in C. A plugin is a table of functions and a line OPILIO_EXPORT. README.md has a complete example.
 //
 // Texts and bytes are slices, not terminated by a zero byte. Arguments and results of these functions are valid for the whole
-// call, and nothing needs to be freed: each call has its own memory, which the host discards. `configure` runs once, before all
-// calls. Each call finds its result unchanged.
+// call, and nothing needs to be freed: each call has its own memory, which the host discards. `configure` runs before all calls,
+// perhaps more than once. Each call finds its result unchanged.
 #ifndef OPILIO_H
 #define OPILIO_H
 
@@ -279,7 +279,8 @@ typedef struct {
 typedef struct {
   // Milliseconds from now until the next visit.
   uint64_t next_visit;
-  // Milliseconds from now until the host calls the evaluator again, without a visit. Shorter than next_visit. 0: no such call.
+  // Milliseconds from now until the host calls the evaluator again, without a visit. The host cuts it to next_visit. 0: no such
+  // call.
   uint64_t ask_again;
 } opilio_wait;
 
@@ -350,7 +351,7 @@ typedef struct {
   const opilio_keep *keeps;
   size_t keeps_length;
 
-  // Called once. Returns the value that every later call gets as `plugin`. May be NULL.
+  // Called before all other functions, perhaps more than once. Returns the value that every call gets as `plugin`. May be NULL.
   void *(*configure)(const opilio_json *settings, opilio_faults *faults);
 
   void (*extract)(const void *plugin, opilio_document document, opilio_extraction *out);

@@ -62,7 +62,7 @@ bool exports_opilio_plugin_setup_configure(plugin_string_t *name, plugin_string_
   }
   const opilio_json *json = opilio_json_read(opilio_borrowed(*settings));
   if (!found) {
-    opilio_fault(&faults, OPILIO_TEXT(""), OPILIO_TEXT("no plugin of this name in the component"));
+    opilio_fault(&faults, OPILIO_TEXT(""), OPILIO_TEXT("the component has no plugin of this name"));
   } else if (!json) {
     opilio_fault(&faults, OPILIO_TEXT(""), OPILIO_TEXT("invalid JSON, or JSON that is nested too deeply"));
   } else {

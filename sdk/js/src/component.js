@@ -42,7 +42,7 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
         const plugin = plugins.find((plugin) => plugin.name === name);
         if (!plugin) {
           const names = plugins.map((plugin) => plugin.name).join(", ");
-          throw faults(new SettingsFault("", `no plugin ${name} in this component, which has ${names}`));
+          throw faults(new SettingsFault("", `the component has no plugin \`${name}\`; it has: ${names}`));
         }
         try {
           const values = withDefaults(plugin.settings ?? {}, JSON.parse(settings));

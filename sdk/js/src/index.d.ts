@@ -242,7 +242,7 @@ export interface Definition<S, State> {
   /** Values that the plugin keeps with URIs and sites. */
   keeps?: Keep[];
   attributes?: NamedValue[];
-  /** Called once, before all other functions. Throws `SettingsFault`. Changes that calls make to its result are lost. */
+  /** Called before all other functions, perhaps more than once. Throws `SettingsFault`. Calls do not change its result. */
   configure?(settings: Values<S>): State;
 
   /** Extractor: returns links, or links with further results. */

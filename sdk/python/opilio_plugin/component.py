@@ -90,7 +90,7 @@ class Component:
         plugin = next((plugin for plugin in self.plugins if plugin.name == name), None)
         if plugin is None:
             names = ", ".join(plugin.name for plugin in self.plugins)
-            _refuse([SettingsFault("", f"no plugin {name} in this component, which has {names}")])
+            _refuse([SettingsFault("", f"the component has no plugin `{name}`; it has: {names}")])
         try:
             self.configured = plugin(parse_settings(plugin.Settings, settings))
         except SettingsFault as fault:

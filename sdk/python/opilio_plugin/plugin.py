@@ -49,7 +49,7 @@ class Plugin(ABC):
     Settings: ClassVar[type | None] = None
 
     def __init__(self, settings: Any):
-        """Called once, before all other calls. Raises `SettingsFault` for invalid settings."""
+        """Called before all other calls, perhaps more than once. Raises `SettingsFault` for invalid settings."""
         self.settings = settings
 
     @classmethod

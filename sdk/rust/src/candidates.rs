@@ -169,14 +169,14 @@ optional_texts! {
     via in vias;
     /// SURT form of `via`.
     via_surt in via_surts;
-    /// The seed from which it descends, if the profile keeps sources.
+    /// The seed from which it descends, if known.
     source in sources;
     /// IP address of the server, if it is known at this stage.
     address in addresses;
 }
 
 impl CandidateView<'_> {
-    /// Returns `true` for a seed, and for a redirect from a seed that the profile counts as a seed.
+    /// Returns `true` for a seed, and for a URI to which a seed redirects.
     #[must_use]
     pub fn seed(&self) -> bool {
         match self.0 {

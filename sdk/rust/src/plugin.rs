@@ -25,7 +25,7 @@ pub trait Plugin: Sized + 'static {
     /// `()` is not an object.
     type Settings: DeserializeOwned + JsonSchema;
 
-    /// Configures the plugin with these settings, or returns their faults. Called once, before any other call.
+    /// Configures the plugin with these settings, or returns their faults. The host may repeat this before each call.
     fn new(settings: Self::Settings) -> Result<Self, Vec<SettingsFault>>;
 
     /// Media types and URIs that the plugin handles; by default all.

@@ -222,7 +222,7 @@ impl Plugins {
                 vec![SettingsFault::new(
                     "",
                     format!(
-                        "no plugin `{name}` in this component, which has {}",
+                        "the component has no plugin `{name}`; it has: {}",
                         names.join(", ")
                     ),
                 )]

@@ -1,5 +1,4 @@
-// Extracts the first line of a document as a link, and passes the rest on as a fragment. Documents `fail` and `wrong` cause plugin
-// errors.
+// Reports the first line of a document as a link and the rest as a fragment. Fails on the texts `fail` and `wrong`.
 
 #include <string.h>
 
@@ -19,7 +18,7 @@ static void extract(const void *plugin, opilio_document document, opilio_extract
 static const opilio_plugin exported = {
     .name = "relay-c",
     .version = "1.0.0",
-    .summary = "Reads a line and hands on the rest.",
+    .summary = "Reports the first line as a link and the rest as a fragment.",
     .media_types = (const char *const[]){"application/x-relay-c", NULL},
     .extract = extract,
 };

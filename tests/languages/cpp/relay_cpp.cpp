@@ -1,5 +1,4 @@
-// Extracts the first line of a document as a link, and passes the rest on as a fragment. Documents `fail` and `wrong` cause plugin
-// errors.
+// Reports the first line of a document as a link and the rest as a fragment. Fails on the texts `fail` and `wrong`.
 
 #include <string_view>
 #include <vector>
@@ -23,7 +22,7 @@ static const opilio_plugin exported = [] {
   opilio_plugin made{};
   made.name = "relay-cpp";
   made.version = "1.0.0";
-  made.summary = "Reads a line and hands on the rest.";
+  made.summary = "Reports the first line as a link and the rest as a fragment.";
   made.media_types = media_types;
   made.extract = extract;
   return made;

@@ -1,5 +1,4 @@
-// Reports the first line of a document as a link, and passes the rest on as a fragment. On the documents "fail" and "wrong" it
-// panics.
+// Reports the first line of a document as a link and the rest as a fragment. Fails on the texts `fail` and `wrong`.
 package main
 
 import (
@@ -30,7 +29,7 @@ func init() {
 	opilio.Export(opilio.About{
 		Name:       "relay-go",
 		Version:    "1.0.0",
-		Summary:    "Reads a line and hands on the rest.",
+		Summary:    "Reports the first line as a link and the rest as a fragment.",
 		MediaTypes: []string{"application/x-relay-go"},
 	}, struct{}{}, func(struct{}) (*relay, []opilio.Fault) { return &relay{}, nil })
 }

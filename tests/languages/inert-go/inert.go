@@ -47,7 +47,7 @@ func outcome[T any](_ T, err error) string {
 }
 
 func init() {
-	opilio.Export(opilio.About{Name: "inert", Version: "1.0.0", Summary: "Reaches for what is outside."}, struct{}{},
+	opilio.Export(opilio.About{Name: "inert", Version: "1.0.0", Summary: "Tries to reach outside of the sandbox."}, struct{}{},
 		func(struct{}) (*inert, []opilio.Fault) { return &inert{}, nil })
 }
 

@@ -369,11 +369,7 @@ fn a_recorded_call_is_repeated_and_becomes_a_case() {
     let ended = home
         .run(&["plugin", "replay", "same.json", "--component", "html"])
         .code(2);
-    assert!(
-        ended.err.contains("holds no plugin `hops`"),
-        "{}",
-        ended.err
-    );
+    assert!(ended.err.contains("has no plugin `hops`"), "{}", ended.err);
 }
 
 #[test]

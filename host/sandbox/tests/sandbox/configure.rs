@@ -254,7 +254,7 @@ fn one_of_several_plugins_must_be_named() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "guest holds no plugin `three`; it holds one, two"
+        "guest has no plugin `three`; it has: one, two"
     );
     assert_eq!(
         component

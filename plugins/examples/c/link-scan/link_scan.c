@@ -7,7 +7,7 @@
 static const char settings_schema[] =
     "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
     "\"attributes\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}, \"default\": [\"href\", \"src\"],"
-    " \"description\": \"Attributes whose values are addresses.\", \"x-opilio-overridable\": true}}}";
+    " \"description\": \"Attributes whose values are URIs.\", \"x-opilio-overridable\": true}}}";
 
 typedef struct {
   opilio_text name;
@@ -133,7 +133,7 @@ static void extract(const void *plugin, opilio_document document, opilio_extract
 static const opilio_plugin exported = {
     .name = "link-scan",
     .version = "0.1.0",
-    .summary = "Finds addresses in HTML without parsing it.",
+    .summary = "Finds URIs in HTML without parsing it.",
     .settings_schema = settings_schema,
     .media_types = (const char *const[]){"text/html", NULL},
     .configure = configure,

@@ -1,4 +1,4 @@
-// Finds addresses in HTML without parsing it: the extractor that exists in every language, for comparison.
+// Finds URIs in HTML without parsing it: the extractor that exists in every language, for comparison.
 package main
 
 import (
@@ -14,7 +14,7 @@ const (
 )
 
 type settings struct {
-	Attributes []string `json:"attributes" doc:"Attributes whose values are addresses." opilio:"overridable"`
+	Attributes []string `json:"attributes" doc:"Attributes whose values are URIs." opilio:"overridable"`
 }
 
 type linkScan struct{ attributes []attribute }
@@ -137,7 +137,7 @@ func init() {
 	opilio.Export(opilio.About{
 		Name:       "link-scan",
 		Version:    "0.1.0",
-		Summary:    "Finds addresses in HTML without parsing it.",
+		Summary:    "Finds URIs in HTML without parsing it.",
 		MediaTypes: []string{"text/html"},
 	}, settings{Attributes: []string{"href", "src"}}, newLinkScan)
 }

@@ -51,7 +51,7 @@ func newPublishingHours(from settings) (*publishingHours, []opilio.Fault) {
 	for n, day := range from.Days {
 		weekday := slices.Index(weekdays, day)
 		if weekday < 0 {
-			addFault(fmt.Sprintf("/days/%d", n), "%q is no day; write one of %s", day, strings.Join(weekdays, ", "))
+			addFault(fmt.Sprintf("/days/%d", n), "%q is not a day; write one of %s", day, strings.Join(weekdays, ", "))
 			continue
 		}
 		plugin.days[weekday] = true
@@ -59,7 +59,7 @@ func newPublishingHours(from settings) (*publishingHours, []opilio.Fault) {
 	timeOfDay := func(pointer, value string) time.Duration {
 		at, err := time.Parse("15:04", value)
 		if err != nil {
-			addFault(pointer, "%q is no time of day; write it as 06:00", value)
+			addFault(pointer, "%q is not a time of day; write it as 06:00", value)
 		}
 		return time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute
 	}
@@ -70,14 +70,14 @@ func newPublishingHours(from settings) (*publishingHours, []opilio.Fault) {
 	}
 	zoned, err := time.Parse("Z07:00", from.UTCOffset)
 	if err != nil {
-		addFault("/utc-offset", "%q is no offset; write it as +01:00", from.UTCOffset)
+		addFault("/utc-offset", "%q is not an offset; write it as +01:00", from.UTCOffset)
 	}
 	_, seconds := zoned.Zone()
 	plugin.zone = time.FixedZone("", seconds)
 	duration := func(pointer, value string) time.Duration {
 		length, err := time.ParseDuration(value)
 		if err != nil || length <= 0 {
-			addFault(pointer, "%q is no length of time; write it as 15m or 8h", value)
+			addFault(pointer, "%q is not a duration; write it as 15m or 8h", value)
 		}
 		return length
 	}

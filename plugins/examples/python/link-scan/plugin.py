@@ -1,4 +1,4 @@
-"""Finds addresses in HTML without parsing it. This extractor exists in every language, for comparison."""
+"""Finds URIs in HTML without parsing it. This extractor exists in every language, for comparison."""
 
 import re
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ ADDRESS = rf"(?P<address>https?://[^{SPACE}\"'<>]*)"
 
 class LinkScan(Extractor):
     name = "link-scan"
-    summary = "Finds addresses in HTML without parsing it."
+    summary = "Finds URIs in HTML without parsing it."
     media_types = ["text/html"]
 
     @dataclass
     class Settings:
         attributes: list[str] = setting(
-            ["href", "src"], "Attributes whose values are addresses.", overridable=True
+            ["href", "src"], "Attributes whose values are URIs.", overridable=True
         )
 
     def __init__(self, settings: Settings):
@@ -29,7 +29,7 @@ class LinkScan(Extractor):
         ]
         if faults:
             raise SettingsFaults.of(faults)
-        # Matches an attribute with its value, or an address in the text.
+        # Matches an attribute with its value, or a URI in the text.
         names = "|".join(settings.attributes) or "(?!)"
         value = rf"""(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?!["'])(?P<bare>[^{SPACE}>]*)|["'])"""
         attribute = rf"(?<=[{SPACE}])(?P<name>(?ia:{names}))={value}"

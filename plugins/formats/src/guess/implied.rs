@@ -1,10 +1,10 @@
-//! The `implied` extractor: URIs implied by a document's URI, by convention or knowledge of a site.
+//! The `implied` extractor: URIs that a document's URI implies, by convention or knowledge of a site.
 
 use opilio_plugin::prelude::*;
 use regex_lite::Regex;
 
-use super::expression;
-use crate::Found;
+use super::compile;
+use crate::Results;
 
 /// One convention.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -49,7 +49,7 @@ impl Plugin for Implied {
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let (mut rules, mut faults) = (Vec::new(), Vec::new());
         for (at, rule) in settings.rules.into_iter().enumerate() {
-            match expression(&rule.uri, format!("/rules/{at}/uri")) {
+            match compile(&rule.uri, format!("/rules/{at}/uri")) {
                 Ok(regex) => rules.push((regex, rule.implies)),
                 Err(fault) => faults.push(fault),
             }
@@ -64,7 +64,7 @@ impl Extractor for Implied {
             return Extraction::default();
         }
         let uri = document.uri();
-        let mut found = Found::default();
+        let mut found = Results::default();
         for (regex, implies) in &self.rules {
             let Some(groups) = regex.captures(&uri) else {
                 continue;

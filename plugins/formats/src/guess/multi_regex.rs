@@ -1,16 +1,16 @@
-//! The `multi-regex` extractor: URIs combined from the matches of several expressions in a page, for sites whose scripts do the
-//! same.
+//! The `multi-regex` extractor: URIs combined from the matches of several regular expressions in a page, for sites whose
+//! scripts combine URIs in the same way.
 
 use opilio_plugin::prelude::*;
 use regex_lite::Regex;
 
-use super::expression;
-use crate::Found;
+use super::compile;
+use crate::Results;
 
-/// Most matches of one expression.
+/// Most distinct matches of one expression.
 const MATCHES_MAX: usize = 1_000;
 
-/// Most combined URIs: every match of one expression with every match of the others.
+/// Most combined URIs of one template. Every match of one expression is combined with every match of the others.
 const COMBINATIONS_MAX: usize = 6_000;
 
 /// A named part to find in a document.
@@ -65,20 +65,20 @@ impl Plugin for MultiRegex {
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let mut faults = Vec::new();
-        let mut compiled = |text: &str, pointer: String| match expression(text, pointer) {
+        let mut compile_or_report = |text: &str, pointer: String| match compile(text, pointer) {
             Ok(regex) => Some(regex),
             Err(fault) => {
                 faults.push(fault);
                 None
             }
         };
-        let uri = compiled(&settings.uri, "/uri".to_owned());
+        let uri = compile_or_report(&settings.uri, "/uri".to_owned());
         let parts = settings.parts.into_iter().enumerate();
         let parts: Vec<_> = parts
             .filter_map(|(at, part)| {
                 Some((
                     part.name,
-                    compiled(&part.regex, format!("/parts/{at}/regex"))?,
+                    compile_or_report(&part.regex, format!("/parts/{at}/regex"))?,
                 ))
             })
             .collect();
@@ -117,24 +117,24 @@ impl Extractor for MultiRegex {
         let parts: Vec<(&str, Vec<&str>)> = self
             .parts
             .iter()
-            .map(|(name, regex)| (name.as_str(), matches(regex, text)))
+            .map(|(name, regex)| (name.as_str(), distinct_matches(regex, text)))
             .collect();
-        let mut found = Found::default();
+        let mut found = Results::default();
         for template in &self.templates {
-            let filled = |name: &str| {
+            let group_text = |name: &str| {
                 let group = name.parse().ok().and_then(|group| groups.get(group));
                 group.map_or("", |group| group.as_str()).to_owned()
             };
-            for address in combinations(template, &parts, filled) {
-                found.push(Link::new(address, Hop::Speculative, "multi-regex"));
+            for uri in combinations(template, &parts, group_text) {
+                found.push(Link::new(uri, Hop::Speculative, "multi-regex"));
             }
         }
         Extraction::links(found.links)
     }
 }
 
-/// The different matches of an expression.
-fn matches<'t>(regex: &Regex, text: &'t str) -> Vec<&'t str> {
+/// Returns the distinct matches of an expression, each as its first group or as a whole.
+fn distinct_matches<'t>(regex: &Regex, text: &'t str) -> Vec<&'t str> {
     let mut seen = std::collections::HashSet::new();
     regex
         .captures_iter(text)
@@ -145,15 +145,15 @@ fn matches<'t>(regex: &Regex, text: &'t str) -> Vec<&'t str> {
         .collect()
 }
 
-/// Names in `${…}`.
+/// Returns the names in `${…}`.
 fn placeholders(template: &str) -> impl Iterator<Item = &str> {
     template
         .split("${")
         .skip(1)
-        .filter_map(|behind| behind.split_once('}').map(|(name, _)| name))
+        .filter_map(|after| after.split_once('}').map(|(name, _)| name))
 }
 
-/// The template, filled with every combination of the parts that it names.
+/// Fills a template with every combination of the parts that it names. `group` returns the text of a group of the URI.
 fn combinations(
     template: &str,
     parts: &[(&str, Vec<&str>)],

@@ -1,8 +1,8 @@
-//! The `universal` extractor: URIs in any bytes. A last resort for documents that no other extractor understands.
+//! The `universal` extractor: URIs in any bytes, for documents that no other extractor recognises.
 
 use opilio_plugin::prelude::*;
 
-use crate::{Found, reference};
+use crate::{Results, reference};
 
 /// Settings of the `universal` extractor.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
@@ -44,21 +44,21 @@ impl Extractor for Universal {
             return Extraction::default();
         }
         let bytes = document.read(0, self.settings.size_max);
-        let mut found = Found::default();
-        for address in reference::addresses(&ascii(&bytes)) {
-            found.push(Link::new(address, Hop::Speculative, "universal"));
+        let mut found = Results::default();
+        for uri in reference::uris_in(&ascii(&bytes)) {
+            found.push(Link::new(uri, Hop::Speculative, "universal"));
         }
-        // In programs and old office documents every second byte is zero.
+        // Programs and old office documents contain UTF-16: every second byte of ASCII text is zero.
         if memchr::memmem::find(&bytes, b":\0/\0/\0").is_some() {
-            for address in reference::addresses(&wide(&bytes)) {
-                found.push(Link::new(address, Hop::Speculative, "universal/utf-16"));
+            for uri in reference::uris_in(&utf_16(&bytes)) {
+                found.push(Link::new(uri, Hop::Speculative, "universal/utf-16"));
             }
         }
         Extraction::links(found.links)
     }
 }
 
-/// Replaces everything but printable ASCII by blanks, which end a URI.
+/// Returns the bytes as text. All bytes except printable ASCII become blanks, which end a URI.
 fn ascii(bytes: &[u8]) -> String {
     bytes
         .iter()
@@ -72,19 +72,19 @@ fn ascii(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// The same for text with a zero byte after each character, at any offset.
-fn wide(bytes: &[u8]) -> String {
+/// Returns ASCII text in UTF-16 (little-endian) that begins at any offset. All other bytes become blanks.
+fn utf_16(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut rest = bytes;
-    while let [first, behind @ ..] = rest {
-        rest = match behind {
-            [0, behind @ ..] if first.is_ascii_graphic() => {
+    while let [first, after @ ..] = rest {
+        rest = match after {
+            [0, after @ ..] if first.is_ascii_graphic() => {
                 text.push(char::from(*first));
-                behind
+                after
             }
             _ => {
                 text.push(' ');
-                behind
+                after
             }
         };
     }

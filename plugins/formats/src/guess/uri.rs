@@ -1,8 +1,8 @@
-//! The `uri` extractor: URIs in the document's own URI, as redirectors and archives have them.
+//! The `uri` extractor: URIs in the document's own URI, as in the URIs of redirectors and web archives.
 
 use opilio_plugin::prelude::*;
 
-use crate::{Found, reference};
+use crate::{Results, reference};
 
 /// Deepest nesting of URIs in URIs.
 const DEPTH_MAX: usize = 3;
@@ -26,24 +26,24 @@ impl Extractor for UriInUri {
         if document.fragment().is_some() {
             return Extraction::default();
         }
-        let mut found = Found::default();
-        within(&document.uri(), DEPTH_MAX, &mut found);
+        let mut found = Results::default();
+        find_in(&document.uri(), DEPTH_MAX, &mut found);
         Extraction::links(found.links)
     }
 }
 
-/// Finds URIs in the path of another, and in the values of its query, percent-encoded or not.
-fn within(uri: &str, depth: usize, found: &mut Found) {
+/// Finds URIs in the path of a URI and in the values of its query, percent-encoded or not.
+fn find_in(uri: &str, depth: usize, found: &mut Results) {
     let Some((_, rest)) = uri.split_once("://").filter(|_| depth > 0) else {
         return;
     };
     let rest = rest.split('#').next().unwrap_or_default();
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let path = path.split_once('/').map_or("", |(_, path)| path);
-    if let Some(at) = begins(path) {
-        // An unencoded URI includes the query.
+    if let Some(at) = uri_start(path) {
+        // The query belongs to an unencoded URI in the path.
         let query_start = if query.is_empty() { "" } else { "?" };
-        take(
+        push(
             &format!("{}{query_start}{query}", &path[at..]),
             "uri/path",
             depth,
@@ -51,29 +51,30 @@ fn within(uri: &str, depth: usize, found: &mut Found) {
         );
     }
     for (at, value) in values(query) {
-        let value = decoded(value);
-        if begins(&value) == Some(0) {
-            take(&value, "uri/query", depth, found);
-        } else if begins(&decoded(&query[at..])) == Some(0) {
-            take(&query[at..], "uri/query", depth, found);
+        let value = percent_decode(value);
+        if uri_start(&value) == Some(0) {
+            push(&value, "uri/query", depth, found);
+        } else if uri_start(&percent_decode(&query[at..])) == Some(0) {
+            push(&query[at..], "uri/query", depth, found);
         }
     }
 }
 
-fn take(value: &str, context: &str, depth: usize, found: &mut Found) {
+/// Adds a URI, and the URIs in it.
+fn push(value: &str, context: &str, depth: usize, found: &mut Results) {
     // Some servers merge two slashes into one.
     let value = match value.split_once(":/") {
         Some((scheme, rest)) => format!("{scheme}://{}", rest.trim_start_matches('/')),
         None => value.to_owned(),
     };
-    if reference::is_address(&value) {
+    if reference::is_public_uri(&value) {
         found.push(Link::new(value.as_str(), Hop::Speculative, context));
-        within(&value, depth - 1, found);
+        find_in(&value, depth - 1, found);
     }
 }
 
-/// The start of a URI: `http:/` or `https:/`, encoded or not.
-fn begins(text: &str) -> Option<usize> {
+/// Returns the position of the first URI: of `http:/` or `https:/`, encoded or not.
+fn uri_start(text: &str) -> Option<usize> {
     let lower = text.to_ascii_lowercase();
     ["http:/", "https:/", "http%3a", "https%3a"]
         .iter()
@@ -81,7 +82,7 @@ fn begins(text: &str) -> Option<usize> {
         .min()
 }
 
-/// The values of a query's parameters, with their positions. A value needs no name.
+/// Returns the values of a query's parameters, with their positions. A parameter without a name is a value.
 fn values(query: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     query.split(['&', ';']).map(move |parameter| {
@@ -94,8 +95,8 @@ fn values(query: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Percent-decodes the text; unchanged if the result is not UTF-8.
-fn decoded(text: &str) -> String {
+/// Percent-decodes a text. Returns it unchanged if the result is not UTF-8.
+fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -118,14 +119,14 @@ mod tests {
 
     #[track_caller]
     fn check(uri: &str, expected: &[&str]) {
-        let mut found = Found::default();
-        within(uri, DEPTH_MAX, &mut found);
+        let mut found = Results::default();
+        find_in(uri, DEPTH_MAX, &mut found);
         let uris: Vec<_> = found.links.iter().map(|link| link.uri.as_str()).collect();
         assert_eq!(uris, expected, "{uri}");
     }
 
     #[test]
-    fn addresses_in_queries() {
+    fn uris_in_queries() {
         check(
             "http://e.org/go?u=http%3A%2F%2Fe.net%2Fa%3Fb%3Dc&d=e",
             &["http://e.net/a?b=c"],
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_in_paths() {
+    fn uris_in_paths() {
         check(
             "http://archive.e.org/web/2024/http://e.net/a?b=c",
             &["http://e.net/a?b=c"],
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_in_addresses_in_addresses() {
+    fn uris_in_uris_up_to_the_depth() {
         check(
             "http://a.org/http://b.org/http://c.org/http://d.org/http://e.org/",
             &[
@@ -162,8 +163,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_address_is_read(uri in "http://e.org/(http|:|/|%3A|%2F|&|=|;|\\?|#|é|%){0,40}") {
-            within(&uri, DEPTH_MAX, &mut Found::default());
+        fn any_uri_is_accepted(uri in "http://e.org/(http|:|/|%3A|%2F|&|=|;|\\?|#|é|%){0,40}") {
+            find_in(&uri, DEPTH_MAX, &mut Results::default());
         }
     }
 }

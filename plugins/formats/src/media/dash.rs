@@ -1,30 +1,30 @@
-//! DASH manifests (ISO/IEC 23009-1): representations, and the URIs of their segments.
+//! Reads DASH manifests (ISO/IEC 23009-1): representations, and the URIs of their segments.
 //!
-//! URIs come from lists, or from templates filled in from a timeline, or from a length and a duration. Live streams without a
-//! timeline have no last segment, so only their explicit URIs are reported.
+//! Segment URIs come from lists or templates. A template is filled in from a timeline, or from the segments' length and the total
+//! duration. The number of segments of a live stream without a timeline is unknown, so only its explicit URIs are reported.
 
 use std::rc::Rc;
 
 use opilio_plugin::{Hop, Link};
 
-use crate::Found;
+use crate::Results;
 use crate::markup::{Markup, Tag, Token};
 use crate::reference::join;
 
 /// Most segments of one representation. Ten hours in segments of two seconds are 18,000.
 const SEGMENTS_MAX: u64 = 20_000;
 
-/// Deepest nesting of levels. The four kinds of levels do not contain themselves.
+/// Deepest nesting of levels. Valid manifests have at most the four levels of [`Level`], below an initial empty one.
 const LEVELS_MAX: usize = 8;
 
-/// Longest accepted base, in bytes. Every level has a copy.
+/// Longest accepted base URI, in bytes. Every level has a copy.
 const BASE_BYTES_MAX: usize = 2 * 1024;
 
-/// One of the nested elements that segments inherit from: manifest, period, adaptation set, representation.
+/// An element that segments inherit from: manifest, period, adaptation set or representation. Each is nested in the one before.
 #[derive(Clone, Debug, Default)]
 struct Level {
     base: String,
-    /// Whether it has a base of its own; further ones are alternatives.
+    /// `true` if the element has set its own base. Further ones are alternatives, and ignored.
     has_base: bool,
     /// Duration of the period in seconds.
     duration: Option<f64>,
@@ -33,7 +33,7 @@ struct Level {
     bandwidth: String,
 }
 
-/// `SegmentTemplate`, whose attributes are inherited separately.
+/// A `SegmentTemplate`. Each attribute is inherited separately.
 #[derive(Clone, Debug, Default)]
 struct Template {
     media: String,
@@ -44,22 +44,22 @@ struct Template {
     start_number: Option<u64>,
     /// Start and length of each segment, in units of the timescale.
     timeline: Rc<Vec<(u64, u64)>>,
-    /// Whether its own timeline is being read.
+    /// `true` after the start of the level's own timeline.
     in_timeline: bool,
 }
 
 /// Reads a manifest. Returns the problem if it could not be read completely.
-pub(super) fn read(text: &str, segments: bool, found: &mut Found) -> Option<String> {
+pub(super) fn read(text: &str, segments: bool, found: &mut Results) -> Option<String> {
     let mut markup = Markup::new(text);
     let mut levels = vec![Level::default()];
-    // Depths of the elements that are levels.
+    // Depths in the document of the elements that are levels.
     let mut depths = Vec::new();
     while let Some(token) = markup.next() {
         match token {
             Token::Start(tag) => {
                 if is_level(tag.local_name()) && levels.len() < LEVELS_MAX {
                     let inherited = levels.last().cloned().unwrap_or_default();
-                    levels.push(inherited.entered(&tag));
+                    levels.push(inherited.child(&tag));
                     depths.push(markup.depth());
                 } else if let Some(level) = levels.last_mut() {
                     level.start(&tag, segments, found);
@@ -71,14 +71,14 @@ pub(super) fn read(text: &str, segments: bool, found: &mut Found) -> Option<Stri
             Token::End(name) => {
                 if name == "BaseURL" {
                     if let Some(level) = levels.last_mut() {
-                        level.take_base(markup.text().trim());
+                        level.set_base(markup.text().trim());
                     }
                 } else if name == "Location" {
                     push(found, &levels, markup.text(), "Location");
                 } else if name == "Representation"
                     && let Some(level) = levels.last()
                 {
-                    level.representation(segments, found);
+                    level.finish_representation(segments, found);
                 }
                 while depths.last().is_some_and(|depth| *depth > markup.depth()) {
                     depths.pop();
@@ -95,15 +95,15 @@ fn is_level(name: &str) -> bool {
     matches!(name, "MPD" | "Period" | "AdaptationSet" | "Representation")
 }
 
-fn push(found: &mut Found, levels: &[Level], uri: &str, context: &str) {
+fn push(found: &mut Results, levels: &[Level], uri: &str, context: &str) {
     let base = levels.last().map_or("", |level| level.base.as_str());
     let uri = join(base, uri.trim());
     found.push(Link::new(uri, Hop::Embed, format!("mpd/{context}")));
 }
 
 impl Level {
-    /// The level below, which a tag begins.
-    fn entered(mut self, tag: &Tag<'_>) -> Self {
+    /// Returns the level that this tag begins inside the present one.
+    fn child(mut self, tag: &Tag<'_>) -> Self {
         self.has_base = false;
         self.template.in_timeline = false;
         match tag.local_name() {
@@ -121,7 +121,7 @@ impl Level {
         self
     }
 
-    fn take_base(&mut self, uri: &str) {
+    fn set_base(&mut self, uri: &str) {
         let base = join(&self.base, uri);
         if !self.has_base && base.len() <= BASE_BYTES_MAX {
             self.base = base;
@@ -129,8 +129,8 @@ impl Level {
         }
     }
 
-    fn start(&mut self, tag: &Tag<'_>, segments: bool, found: &mut Found) {
-        let named = |level: &Self, found: &mut Found, name: &str| {
+    fn start(&mut self, tag: &Tag<'_>, segments: bool, found: &mut Results) {
+        let push_attribute = |level: &Self, found: &mut Results, name: &str| {
             if let Some(uri) = tag.attribute(name) {
                 let context = format!("mpd/{}/@{name}", tag.local_name());
                 found.push(Link::new(join(&level.base, &uri), Hop::Embed, context));
@@ -138,38 +138,38 @@ impl Level {
         };
         match tag.local_name() {
             "Initialization" | "RepresentationIndex" | "BitstreamSwitching" => {
-                named(self, found, "sourceURL");
+                push_attribute(self, found, "sourceURL");
             }
             "SegmentURL" if segments => {
-                named(self, found, "media");
-                named(self, found, "index");
+                push_attribute(self, found, "media");
+                push_attribute(self, found, "index");
             }
             "SegmentTemplate" => self.template.inherit(tag),
             "SegmentTimeline" => {
                 self.template.timeline = Rc::default();
                 self.template.in_timeline = true;
             }
-            "S" if segments && self.template.in_timeline => self.template.segments(tag),
+            "S" if segments && self.template.in_timeline => self.template.add_segments(tag),
             _ => {}
         }
     }
 
-    /// Completes a representation: adds the URIs of its template.
-    fn representation(&self, segments: bool, found: &mut Found) {
+    /// Adds the URIs of a complete representation: those of its template, or its only file.
+    fn finish_representation(&self, segments: bool, found: &mut Results) {
         let template = &self.template;
-        for (named, context) in [
+        for (uri, context) in [
             (
                 &template.initialization,
                 "mpd/SegmentTemplate/@initialization",
             ),
             (&template.index, "mpd/SegmentTemplate/@index"),
         ] {
-            if !named.is_empty() {
-                self.push(named, 0, 0, context, found);
+            if !uri.is_empty() {
+                self.push(uri, 0, 0, context, found);
             }
         }
         if template.media.is_empty() {
-            // One file, named only by its base. Segments may have named it already.
+            // A representation of one file: the base is its URI. Its segments may have been reported already.
             if !self.base.is_empty() && !self.base.ends_with('/') {
                 found.push(Link::new(self.base.clone(), Hop::Embed, "mpd/BaseURL"));
             }
@@ -206,15 +206,15 @@ impl Level {
         }
     }
 
-    fn push(&self, template: &str, number: u64, time: u64, context: &str, found: &mut Found) {
-        if let Some(uri) = self.filled(template, number, time) {
+    fn push(&self, template: &str, number: u64, time: u64, context: &str, found: &mut Results) {
+        if let Some(uri) = self.fill_in(template, number, time) {
             found.push(Link::new(join(&self.base, &uri), Hop::Embed, context));
         }
     }
 
-    /// A template with its identifiers filled in (§5.3.9.4.4); `None` if one is unknown.
-    fn filled(&self, template: &str, number: u64, time: u64) -> Option<String> {
-        /// Largest width; file numbers are shorter.
+    /// Fills in the identifiers of a template (§5.3.9.4.4). Returns `None` if one is unknown.
+    fn fill_in(&self, template: &str, number: u64, time: u64) -> Option<String> {
+        /// Largest width of a number. Segment numbers are shorter.
         const WIDTH_MAX: usize = 32;
         let mut filled = String::new();
         for (at, part) in template.split('$').enumerate() {
@@ -254,9 +254,9 @@ impl Template {
         self.start_number = number("startNumber").or(self.start_number);
     }
 
-    /// `<S t="0" d="180" r="9"/>`: ten segments. A repetition of −1 continues to an end that is not given here, so it counts
-    /// once.
-    fn segments(&mut self, tag: &Tag<'_>) {
+    /// Adds the ten segments of `<S t="0" d="180" r="9"/>`. A repetition of −1 extends to the next `S` or the end of the period;
+    /// it counts once, because its number of segments is not given.
+    fn add_segments(&mut self, tag: &Tag<'_>) {
         let number = |name| tag.attribute(name)?.parse::<u64>().ok();
         let Some(length) = number("d") else { return };
         let timeline = Rc::make_mut(&mut self.timeline);
@@ -273,7 +273,7 @@ impl Template {
     }
 }
 
-/// Seconds of `PT1H2M3.5S`; also days and longer units as far as they are unambiguous.
+/// Parses a duration such as `P1DT2H3M4.5S` into seconds. Years and months are rejected, because their length varies.
 fn seconds(duration: String) -> Option<f64> {
     let rest = duration.trim().strip_prefix('P')?;
     let (days, time) = rest.split_once('T').unwrap_or((rest, ""));
@@ -305,7 +305,7 @@ mod tests {
 
     #[track_caller]
     fn check(manifest: &str, expected: &[&str]) {
-        let mut found = Found::default();
+        let mut found = Results::default();
         read(manifest, true, &mut found);
         let uris: Vec<_> = found.links.iter().map(|link| link.uri.as_str()).collect();
         assert_eq!(uris, expected, "{manifest}");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_single_files() {
+    fn segment_lists_and_single_files() {
         check(
             "<MPD><BaseURL>http://e.org/</BaseURL><Period><Representation><SegmentList>\
              <Initialization sourceURL='i.mp4'/><SegmentURL media='1.m4s'/></SegmentList></Representation>\
@@ -355,14 +355,14 @@ mod tests {
     }
 
     #[test]
-    fn absurd_numbers_are_bounded() {
-        let mut found = Found::default();
+    fn large_numbers_are_limited() {
+        let mut found = Results::default();
         let manifest = "<MPD mediaPresentationDuration='PT99999999999S'><Period>\
              <SegmentTemplate media='$Number$' duration='1' startNumber='18446744073709551615'/>\
              <Representation/></Period></MPD>";
         read(manifest, true, &mut found);
         assert_eq!(found.links.len() as u64, SEGMENTS_MAX);
-        let mut found = Found::default();
+        let mut found = Results::default();
         let manifest = "<MPD><Period><SegmentTemplate media='$Time%0999999999d$'><SegmentTimeline>\
              <S d='18446744073709551615' r='18446744073709551615'/></SegmentTimeline></SegmentTemplate>\
              <Representation/></Period></MPD>";

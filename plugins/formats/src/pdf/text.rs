@@ -1,7 +1,8 @@
-//! Text of PDF pages, for finding URIs (PDF 32000-1 §9.4).
+//! Finds URIs in the text of PDF pages (PDF 32000-1 §9.4).
 //!
-//! There is no layout: strings on one line are joined, and a move to another line separates them. Fonts are not resolved by
-//! page. If several fonts of the document are named `F1`, the text is read with each of them; wrong readings do not give URIs.
+//! The layout is not computed: strings on one line are joined, and a move to another line separates them. The fonts of single
+//! pages are not known. If several fonts of the document are named `F1`, the text is decoded with each of them. Text in a wrong
+//! font does not give URIs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
@@ -9,71 +10,71 @@ use std::ops::Bound;
 use opilio_plugin::{Hop, Link};
 
 use super::objects::Objects;
-use crate::{Found, reference};
+use crate::{Results, reference};
 
-/// Most character tables kept for one document, and most steps for reading them.
+/// Most character tables kept for one document, and most entries of all of them.
 const TABLES_MAX: usize = 256;
-const STEPS_MAX: usize = 1_000_000;
+const TABLE_ENTRIES_MAX: usize = 1_000_000;
 
-/// Most fonts kept for one name, and most of them with which a text is read.
-const NAMESAKES_MAX: usize = 16;
-const READINGS_MAX: usize = 4;
+/// Most fonts kept for one name, and most character tables with which one string is decoded.
+const FONTS_PER_NAME_MAX: usize = 16;
+const DECODINGS_MAX: usize = 4;
 
-/// Longest joined line of text, in bytes.
+/// Longest line of text, in bytes; the rest is dropped.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// Fonts whose bytes are not characters, by their names in pages.
+/// The fonts of a document, and their character tables.
 #[derive(Debug)]
 pub(super) struct Fonts {
-    /// Object numbers of fonts, by name.
-    named: HashMap<Vec<u8>, Vec<u32>>,
-    /// Object number of a font's table, by the font's number.
+    /// Object numbers of fonts, by their name in pages.
+    by_name: HashMap<Vec<u8>, Vec<u32>>,
+    /// Object number of a font's character table, by the object number of the font.
     tables_of: HashMap<u32, u32>,
-    /// Object numbers of tables still to be read.
-    wanted: HashSet<u32>,
+    /// Object numbers of tables that have not been read.
+    unread: HashSet<u32>,
     /// Tables, by their object number.
     tables: HashMap<u32, Table>,
-    steps_left: usize,
+    entries_left: usize,
 }
 
-/// The characters of a font's codes (`ToUnicode`, §9.10.3).
+/// A character table: the characters of a font's codes (`ToUnicode`, §9.10.3).
 #[derive(Debug, Default)]
 struct Table {
-    /// Bytes of a code.
+    /// Length of a code in bytes.
     width: usize,
     characters: HashMap<u16, String>,
 }
 
-/// The readings of strings in a font.
+/// The possible decodings of a string whose font is known by name only.
 #[derive(Debug, Default)]
-struct Reading<'a> {
+struct Decodings<'a> {
     tables: Vec<&'a Table>,
-    /// Whether the bytes may also be characters.
+    /// `true` if one of the fonts has no table, so that its bytes are characters.
     is_plain: bool,
 }
 
 impl Fonts {
-    /// An empty set.
+    /// Creates an empty set.
     pub(super) fn new() -> Self {
         Self {
-            named: HashMap::new(),
+            by_name: HashMap::new(),
             tables_of: HashMap::new(),
-            wanted: HashSet::new(),
+            unread: HashSet::new(),
             tables: HashMap::new(),
-            steps_left: STEPS_MAX,
+            entries_left: TABLE_ENTRIES_MAX,
         }
     }
 
-    /// Finds fonts among the objects of the file or of a stream.
-    pub(super) fn look_for(&mut self, bytes: &[u8], objects: &Objects) {
-        let mut read = HashSet::new();
-        // `/Font << /F1 5 0 R /F2 6 0 R >>`, or the number of an object that is such a dictionary.
+    /// Adds the fonts among the objects of the file or of a stream.
+    pub(super) fn add_from(&mut self, bytes: &[u8], objects: &Objects) {
+        let mut read_before = HashSet::new();
+        // `/Font << /F1 5 0 R /F2 6 0 R >>`, or a reference to an object with such a dictionary.
         for at in memchr::memmem::find_iter(bytes, b"/Font") {
-            let behind = bytes[at + 5..].trim_ascii_start();
-            let dictionary = match behind {
+            let after = bytes[at + 5..].trim_ascii_start();
+            let dictionary = match after {
                 [b'<', b'<', inner @ ..] => inner,
                 _ => {
-                    let number = reference_at(behind).filter(|number| read.insert(*number));
+                    let number = reference_at(after).filter(|number| read_before.insert(*number));
                     let start = number.and_then(|number| objects.start(number));
                     match start.map(|start| bytes[start..].trim_ascii_start()) {
                         Some([b'<', b'<', inner @ ..]) => inner,
@@ -81,48 +82,49 @@ impl Fonts {
                     }
                 }
             };
-            self.names(dictionary);
+            self.add_names(dictionary);
         }
-        // The object with a `/ToUnicode` is a font.
+        // An object with `/ToUnicode` is a font.
         for at in memchr::memmem::find_iter(bytes, b"/ToUnicode") {
-            if let Some(font) = objects.around(at)
+            if let Some(font) = objects.number_at(at)
                 && let Some(table) = reference_at(&bytes[at + 10..])
             {
                 self.tables_of.insert(font, table);
-                self.wanted.insert(table);
+                self.unread.insert(table);
             }
         }
     }
 
-    fn names(&mut self, dictionary: &[u8]) {
-        /// Most fonts of one page.
+    /// Adds the names of fonts in a dictionary.
+    fn add_names(&mut self, dictionary: &[u8]) {
+        /// Most fonts of one dictionary.
         const FONTS_MAX: usize = 200;
         let mut rest = dictionary;
         for _ in 0..FONTS_MAX {
-            let [b'/', behind @ ..] = rest.trim_ascii_start() else {
+            let [b'/', after @ ..] = rest.trim_ascii_start() else {
                 return;
             };
-            let (name, behind) = word(behind);
-            let (Some(number), Some(end)) = (reference_at(behind), memchr::memchr(b'R', behind))
+            let (name, after) = word(after);
+            let (Some(number), Some(end)) = (reference_at(after), memchr::memchr(b'R', after))
             else {
                 return;
             };
-            let fonts = self.named.entry(name.to_vec()).or_default();
-            if fonts.len() < NAMESAKES_MAX && !fonts.contains(&number) {
+            let fonts = self.by_name.entry(name.to_vec()).or_default();
+            if fonts.len() < FONTS_PER_NAME_MAX && !fonts.contains(&number) {
                 fonts.push(number);
             }
-            rest = &behind[end + 1..];
+            rest = &after[end + 1..];
         }
     }
 
-    /// Whether this object is a character table still to be read.
+    /// Returns `true` if this object is a character table that has not been read.
     pub(super) fn is_table(&self, number: u32) -> bool {
-        self.wanted.contains(&number)
+        self.unread.contains(&number)
     }
 
-    /// Reads a table: `beginbfchar` and `beginbfrange` of a `ToUnicode` stream.
-    pub(super) fn table(&mut self, number: u32, content: &[u8]) {
-        self.wanted.remove(&number);
+    /// Reads a character table: `beginbfchar` and `beginbfrange` of a `ToUnicode` stream.
+    pub(super) fn read_table(&mut self, number: u32, content: &[u8]) {
+        self.unread.remove(&number);
         if self.tables.len() >= TABLES_MAX {
             return;
         }
@@ -134,30 +136,33 @@ impl Fonts {
             table.width = hex(inner).map_or(1, |(code, _)| code.len().clamp(1, 2));
         }
         for inner in sections(content, b"beginbfchar", b"endbfchar") {
-            table.singles(inner, &mut self.steps_left);
+            table.add_singles(inner, &mut self.entries_left);
         }
         for inner in sections(content, b"beginbfrange", b"endbfrange") {
-            table.ranges(inner, &mut self.steps_left);
+            table.add_ranges(inner, &mut self.entries_left);
         }
         self.tables.insert(number, table);
     }
 
-    fn reading(&self, font: &[u8]) -> Reading<'_> {
-        let mut reading = Reading::default();
-        for number in self.named.get(font).into_iter().flatten() {
+    /// Returns the possible decodings of strings in the fonts of this name.
+    fn decodings(&self, font: &[u8]) -> Decodings<'_> {
+        let mut decodings = Decodings::default();
+        for number in self.by_name.get(font).into_iter().flatten() {
             let table = self.tables_of.get(number);
             match table.and_then(|table| self.tables.get(table)) {
-                Some(table) if reading.tables.len() < READINGS_MAX => reading.tables.push(table),
+                Some(table) if decodings.tables.len() < DECODINGS_MAX => {
+                    decodings.tables.push(table);
+                }
                 Some(_) => {}
-                None => reading.is_plain = true,
+                None => decodings.is_plain = true,
             }
         }
-        reading.is_plain |= reading.tables.is_empty();
-        reading
+        decodings.is_plain |= decodings.tables.is_empty();
+        decodings
     }
 }
 
-/// The sections between `begin` and `end`.
+/// Returns the sections between `begin` and `end`. The last one may have no end.
 fn sections<'a>(content: &'a [u8], begin: &[u8], end: &[u8]) -> Vec<&'a [u8]> {
     let mut sections = Vec::new();
     let mut rest = content;
@@ -171,20 +176,21 @@ fn sections<'a>(content: &'a [u8], begin: &[u8], end: &[u8]) -> Vec<&'a [u8]> {
 }
 
 impl Table {
-    /// `<0003> <0020>`
-    fn singles(&mut self, mut inner: &[u8], steps_left: &mut usize) {
-        while *steps_left > 0
+    /// Reads `<0003> <0020>`: code and character.
+    fn add_singles(&mut self, mut inner: &[u8], entries_left: &mut usize) {
+        while *entries_left > 0
             && let Some((code, rest)) = hex(inner)
             && let Some((text, rest)) = hex(rest)
         {
-            *steps_left -= 1;
+            *entries_left -= 1;
             inner = rest;
             self.characters.insert(number(&code), utf16(&text));
         }
     }
 
-    /// `<0041> <005A> <0041>` and `<0041> <0043> [<0041> <0042> <0043>]`
-    fn ranges(&mut self, mut inner: &[u8], steps_left: &mut usize) {
+    /// Reads ranges of codes: `<0041> <005A> <0041>` with the first character, `<0041> <0043> [<0041> <0042> <0043>]` with all
+    /// characters.
+    fn add_ranges(&mut self, mut inner: &[u8], entries_left: &mut usize) {
         while let Some((first, rest)) = hex(inner)
             && let Some((last, rest)) = hex(rest)
         {
@@ -193,39 +199,39 @@ impl Table {
                 [b'[', list @ ..] => {
                     let mut rest = list;
                     for code in codes {
-                        let Some((text, behind)) = hex(rest).filter(|_| *steps_left > 0) else {
+                        let Some((text, after)) = hex(rest).filter(|_| *entries_left > 0) else {
                             break;
                         };
-                        *steps_left -= 1;
-                        rest = behind;
+                        *entries_left -= 1;
+                        rest = after;
                         self.characters.insert(code, utf16(&text));
                     }
                     let end = memchr::memchr(b']', rest).map_or(rest.len(), |at| at + 1);
                     &rest[end..]
                 }
                 _ => {
-                    let Some((mut text, behind)) = hex(rest) else {
+                    let Some((mut text, after)) = hex(rest) else {
                         return;
                     };
-                    for code in codes.take(*steps_left) {
-                        *steps_left -= 1;
+                    for code in codes.take(*entries_left) {
+                        *entries_left -= 1;
                         self.characters.insert(code, utf16(&text));
                         if let Some(last) = text.last_mut() {
                             *last = last.wrapping_add(1);
                         }
                     }
-                    behind
+                    after
                 }
             };
         }
     }
 
-    fn read(&self, string: &[u8]) -> String {
+    fn decode(&self, string: &[u8]) -> String {
         let mut text = String::new();
         for code in string.chunks(self.width) {
             match self.characters.get(&number(code)) {
                 Some(characters) => text.push_str(characters),
-                // Fonts with codes of one byte omit codes that stand for themselves.
+                // Tables with codes of one byte omit codes that are their own character.
                 None if self.width == 1 => text.push(char::from(code[0])),
                 None => text.push('\u{FFFD}'),
             }
@@ -234,65 +240,65 @@ impl Table {
     }
 }
 
-impl Reading<'_> {
-    fn of(&self, string: &[u8]) -> Vec<String> {
+impl Decodings<'_> {
+    fn decode(&self, string: &[u8]) -> Vec<String> {
         let plain = || string.iter().map(|byte| char::from(*byte)).collect();
-        let tables = self.tables.iter().map(|table| table.read(string));
+        let tables = self.tables.iter().map(|table| table.decode(string));
         tables.chain(self.is_plain.then(plain)).collect()
     }
 }
 
-/// Reports the URIs in the text of a page or of a form on it, except those in `seen`.
-pub(super) fn addresses(
+/// Reports the URIs in the text of a page or of a form on it, except those in `seen`, and adds them to `seen`.
+pub(super) fn report_uris(
     content: &[u8],
     fonts: &Fonts,
     seen: &mut BTreeSet<String>,
-    found: &mut Found,
+    found: &mut Results,
 ) {
     let mut reader = Reader {
         fonts,
-        reading: fonts.reading(b""),
+        decodings: fonts.decodings(b""),
         lines: vec![String::new()],
         height: None,
         seen,
         found,
     };
     let mut rest = content;
-    // The last operands, and the strings to be shown.
+    // The operands of the next operator, and the strings that it shows.
     let mut operands: Vec<&[u8]> = Vec::new();
-    let mut strings: Vec<Shown> = Vec::new();
-    while let Some((&first, behind)) = rest.trim_ascii_start().split_first() {
+    let mut strings: Vec<TextItem> = Vec::new();
+    while let Some((&first, after)) = rest.trim_ascii_start().split_first() {
         let start = rest.trim_ascii_start();
         rest = match first {
             b'(' => {
-                let (string, read) = super::literal(behind);
-                strings.extend(string.map(Shown::String));
-                behind.get(read..).unwrap_or_default()
+                let (string, read) = super::literal(after);
+                strings.extend(string.map(TextItem::String));
+                after.get(read..).unwrap_or_default()
             }
-            b'<' if behind.first() != Some(&b'<') => {
-                let (string, read) = super::hexadecimal(behind);
-                strings.extend(string.map(Shown::String));
-                behind.get(read..).unwrap_or_default()
+            b'<' if after.first() != Some(&b'<') => {
+                let (string, read) = super::hexadecimal(after);
+                strings.extend(string.map(TextItem::String));
+                after.get(read..).unwrap_or_default()
             }
-            b'%' => &behind[memchr::memchr2(b'\n', b'\r', behind).unwrap_or(behind.len())..],
-            b'[' | b']' | b'<' | b'>' | b'{' | b'}' | b')' => behind,
+            b'%' => &after[memchr::memchr2(b'\n', b'\r', after).unwrap_or(after.len())..],
+            b'[' | b']' | b'<' | b'>' | b'{' | b'}' | b')' => after,
             b'/' => {
-                let (name, behind) = word(behind);
+                let (name, after) = word(after);
                 operands.clear();
                 operands.push(name);
-                behind
+                after
             }
             _ => {
-                let (token, behind) = word(start);
+                let (token, after) = word(start);
                 if token.is_empty() {
                     // A byte that does not begin a token.
                     rest = &start[1..];
                     continue;
                 }
                 if matches!(first, b'0'..=b'9' | b'-' | b'+' | b'.') {
-                    // A distance that means a blank, in thousandths of the font size.
+                    // A gap between strings in thousandths of the font size; a large one is a blank.
                     if number_of(token).is_some_and(|gap| gap < -180.0) && !strings.is_empty() {
-                        strings.push(Shown::Gap);
+                        strings.push(TextItem::Gap);
                     }
                     if operands.len() > 8 {
                         operands.remove(0);
@@ -302,14 +308,14 @@ pub(super) fn addresses(
                     reader.operator(token, &operands, &mut strings);
                     operands.clear();
                     strings.clear();
-                    // After the data of an inline image.
+                    // Continues after the data of an inline image.
                     if token == b"ID" {
-                        rest = memchr::memmem::find(behind, b"EI")
-                            .map_or(&[][..], |at| &behind[at + 2..]);
+                        rest = memchr::memmem::find(after, b"EI")
+                            .map_or(&[][..], |at| &after[at + 2..]);
                         continue;
                     }
                 }
-                behind
+                after
             }
         };
         if reader.found.is_full() {
@@ -319,25 +325,27 @@ pub(super) fn addresses(
     reader.end_line();
 }
 
-enum Shown {
+/// An element of a line of text.
+enum TextItem {
     String(Vec<u8>),
+    /// A blank.
     Gap,
 }
 
 struct Reader<'a> {
     fonts: &'a Fonts,
-    /// The reading in the current font.
-    reading: Reading<'a>,
-    /// The current line, in each of its readings.
+    /// The decodings in the current font.
+    decodings: Decodings<'a>,
+    /// The current line, in each of its decodings.
     lines: Vec<String>,
     /// The vertical position of the line, if known.
     height: Option<f64>,
     seen: &'a mut BTreeSet<String>,
-    found: &'a mut Found,
+    found: &'a mut Results,
 }
 
 impl Reader<'_> {
-    fn operator(&mut self, operator: &[u8], operands: &[&[u8]], strings: &mut Vec<Shown>) {
+    fn operator(&mut self, operator: &[u8], operands: &[&[u8]], strings: &mut Vec<TextItem>) {
         let operand = |from_last: usize| {
             let at = operands.len().checked_sub(from_last)?;
             operands.get(at).copied().and_then(number_of)
@@ -345,7 +353,7 @@ impl Reader<'_> {
         match operator {
             b"Tf" => {
                 if let Some(name) = operands.first() {
-                    self.reading = self.fonts.reading(name);
+                    self.decodings = self.fonts.decodings(name);
                 }
             }
             b"Tj" | b"TJ" => self.show(strings),
@@ -377,20 +385,21 @@ impl Reader<'_> {
         }
     }
 
-    fn show(&mut self, strings: &mut Vec<Shown>) {
-        for shown in strings.drain(..) {
-            match shown {
-                Shown::Gap => self.push(" "),
-                Shown::String(string) => {
-                    let readings = self.reading.of(&string);
-                    // A line in several fonts has as many readings as the font with the most.
-                    while self.lines.len() < readings.len() {
+    /// Adds strings and gaps to the current line.
+    fn show(&mut self, strings: &mut Vec<TextItem>) {
+        for item in strings.drain(..) {
+            match item {
+                TextItem::Gap => self.push(" "),
+                TextItem::String(string) => {
+                    let decoded = self.decodings.decode(&string);
+                    // A line in several fonts has as many decodings as the font with the most.
+                    while self.lines.len() < decoded.len() {
                         self.lines.push(self.lines[0].clone());
                     }
                     for (at, line) in self.lines.iter_mut().enumerate() {
-                        let reading = readings.get(at).or(readings.first());
+                        let text = decoded.get(at).or(decoded.first());
                         if line.len() < LINE_BYTES_MAX {
-                            line.push_str(reading.map_or("", String::as_str));
+                            line.push_str(text.map_or("", String::as_str));
                         }
                     }
                 }
@@ -406,21 +415,21 @@ impl Reader<'_> {
         }
     }
 
-    /// Ends a line. A URI that continues on the next line would be incomplete. So a URI is dropped if it ends in a continuing
-    /// character, or begins a link of the document.
+    /// Ends the current line, and reports its URIs. A URI at the end of the line may continue on the next one. It is dropped if
+    /// its last character suggests that, or if it is the beginning of a URI in `seen`.
     fn end_line(&mut self) {
         for line in &self.lines {
-            for address in reference::addresses(line) {
-                let is_at_end = line.trim_end().ends_with(address);
-                let goes_on = || {
-                    address.ends_with(['-', '_', '=', '&', '?', '%', '+'])
-                        || is_begin_of_one(address, self.seen)
+            for uri in reference::uris_in(line) {
+                let is_at_end = line.trim_end().ends_with(uri);
+                let continues = || {
+                    uri.ends_with(['-', '_', '=', '&', '?', '%', '+'])
+                        || is_beginning_of_known(uri, self.seen)
                 };
-                let is_cut = is_at_end && goes_on();
-                if !is_cut && !self.seen.contains(address) {
-                    self.seen.insert(address.to_owned());
+                let is_cut = is_at_end && continues();
+                if !is_cut && !self.seen.contains(uri) {
+                    self.seen.insert(uri.to_owned());
                     self.found
-                        .push(Link::new(address, Hop::Speculative, "pdf/text"));
+                        .push(Link::new(uri, Hop::Speculative, "pdf/text"));
                 }
             }
         }
@@ -429,16 +438,14 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a URI in `known` continues this one, within a name or after a slash.
-fn is_begin_of_one(address: &str, known: &BTreeSet<String>) -> bool {
-    let longer = known.range::<str, _>((Bound::Excluded(address), Bound::Unbounded));
-    let rest = longer
-        .take(1)
-        .find_map(|longer| longer.strip_prefix(address));
-    rest.is_some_and(|rest| address.ends_with('/') || !rest.starts_with(['/', '?', '#']))
+/// Returns `true` if a URI in `known` begins with this one, which ends within a name or with a slash.
+fn is_beginning_of_known(uri: &str, known: &BTreeSet<String>) -> bool {
+    let longer = known.range::<str, _>((Bound::Excluded(uri), Bound::Unbounded));
+    let rest = longer.take(1).find_map(|longer| longer.strip_prefix(uri));
+    rest.is_some_and(|rest| uri.ends_with('/') || !rest.starts_with(['/', '?', '#']))
 }
 
-/// The text up to a blank or a delimiter, and the rest.
+/// Splits off the text up to a blank or a delimiter.
 fn word(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|byte| {
         byte.is_ascii_whitespace()
@@ -454,7 +461,7 @@ fn number_of(token: &[u8]) -> Option<f64> {
     std::str::from_utf8(token).ok()?.parse().ok()
 }
 
-/// The object number in `12 0 R`.
+/// Returns the object number in a reference such as `12 0 R`.
 fn reference_at(bytes: &[u8]) -> Option<u32> {
     let (first, rest) = word(bytes.trim_ascii_start());
     let (second, rest) = word(rest.trim_ascii_start());
@@ -465,14 +472,14 @@ fn reference_at(bytes: &[u8]) -> Option<u32> {
     std::str::from_utf8(first).ok()?.parse().ok()
 }
 
-/// The next string of hexadecimal digits, and the rest.
+/// Reads the next string of hexadecimal digits. Returns its bytes, and the rest.
 fn hex(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let rest = bytes.trim_ascii_start().strip_prefix(b"<")?;
     let (string, read) = super::hexadecimal(rest);
     Some((string?, rest.get(read..)?))
 }
 
-/// The number of a code of one or two bytes.
+/// Returns the number of a code of one or two bytes.
 fn number(code: &[u8]) -> u16 {
     code.iter()
         .take(2)

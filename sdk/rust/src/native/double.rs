@@ -310,7 +310,7 @@ pub struct VisitFacts {
     pub last_wait: Option<u64>,
     /// Time from the due time to the start of this visit.
     pub overdue: u64,
-    /// Completed visits, this one included once fetched.
+    /// Completed visits, plus this one. At a reconsideration: completed visits only.
     pub visits: u64,
     /// Versions seen.
     pub versions: u64,
@@ -320,7 +320,7 @@ pub struct VisitFacts {
     pub validators: Vec<NamedValue>,
     /// Links found on the document.
     pub outlinks: u64,
-    /// Number of links found to the document.
+    /// Number of pages of other registrable domains that embed the document.
     pub inlinks: u64,
     /// Signals since the last visit, newest first.
     pub signals: Vec<Signal>,
@@ -378,7 +378,7 @@ answers! { Visit,
     last_wait: Option<u64>;
     /// Time from the due time to the start of this visit, in milliseconds.
     overdue: u64;
-    /// Completed visits, this one included once fetched.
+    /// Completed visits, plus this one. At a reconsideration: completed visits only.
     visits: u64;
     /// Versions seen, this one included once it is new or changed.
     versions: u64;
@@ -386,7 +386,7 @@ answers! { Visit,
     history: Vec<PastVisit>;
     /// Links found on the document at its last extraction.
     outlinks: u64;
-    /// Number of links found to the document.
+    /// Number of pages of other registrable domains that embed the document.
     inlinks: u64;
     /// Signals since the last visit, newest first.
     signals: Vec<Signal>;

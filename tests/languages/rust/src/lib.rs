@@ -1,5 +1,4 @@
-//! Extracts the first line of a document as a link, and passes the rest on as a fragment. Documents `fail` and `wrong` cause plugin
-//! errors.
+//! Reports the first line of a document as a link and the rest as a fragment. Fails on the texts `fail` and `wrong`.
 
 use opilio_plugin::prelude::*;
 
@@ -13,7 +12,7 @@ pub struct Settings {}
 
 impl Plugin for Relay {
     const NAME: &'static str = "relay-rust";
-    const SUMMARY: &'static str = "Reads a line and hands on the rest.";
+    const SUMMARY: &'static str = "Reports the first line as a link and the rest as a fragment.";
     type Settings = Settings;
 
     fn new(_: Settings) -> Result<Self, Vec<SettingsFault>> {

@@ -8,7 +8,7 @@ const SPACE: [char; 5] = [' ', '\t', '\n', '\u{c}', '\r'];
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Attributes whose values are addresses.
+    /// Attributes whose values are URIs.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub attributes: Vec<String>,
 }
@@ -34,7 +34,7 @@ struct Attribute {
 
 impl Plugin for LinkScan {
     const NAME: &'static str = "link-scan";
-    const SUMMARY: &'static str = "Finds addresses in HTML without parsing it.";
+    const SUMMARY: &'static str = "Finds URIs in HTML without parsing it.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

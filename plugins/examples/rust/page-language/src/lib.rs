@@ -66,7 +66,7 @@ impl Plugin for PageLanguage {
             .enumerate()
             .filter(|(_, code)| !known(code))
             .map(|(n, code)| {
-                let problem = format!("{code:?} is not the code of a language that is known here");
+                let problem = format!("{code:?} is not a supported language code");
                 SettingsFault::new(format!("/languages/{n}"), problem)
             })
             .collect();

@@ -1,4 +1,4 @@
-// Finds addresses in HTML without parsing it. This extractor exists in every language, for comparison.
+// Finds URIs in HTML without parsing it. This extractor exists in every language, for comparison.
 
 import { list, plugin, SettingsFault, text, type Link } from "@opilio/plugin";
 
@@ -10,13 +10,13 @@ const PUNCTUATION = /[.,;:!?)]+$/;
 
 export default plugin({
   name: "link-scan",
-  summary: "Finds addresses in HTML without parsing it.",
+  summary: "Finds URIs in HTML without parsing it.",
   handles: { mediaTypes: ["text/html"] },
   settings: {
-    attributes: list(text(), ["href", "src"], "Attributes whose values are addresses.", { overridable: true }),
+    attributes: list(text(), ["href", "src"], "Attributes whose values are URIs.", { overridable: true }),
   },
 
-  /** Returns an expression that matches an attribute with its value, or an address in the text. */
+  /** Returns an expression that matches an attribute with its value, or a URI in the text. */
   configure({ attributes }): RegExp {
     const faults = attributes.flatMap((name, index) =>
       /^[a-z0-9-]+$/.test(name) ? [] : [new SettingsFault(`/attributes/${index}`, "not a name of an attribute")],
