@@ -1,7 +1,7 @@
 /// <reference path="./opilio-plugin-documents.d.ts" />
 declare module 'opilio:plugin/change-evaluator@0.3.0' {
   /**
-   * Compares the document with the last archived version. `last` is the fingerprint of that version. It is none at the
+   * Compares the document with the last archived version. `last` is the fingerprint of that version; missing at the
    * first visit, and if another plugin or other settings made it.
    */
   export function compare(document: Document, visit: Visit, last: Uint8Array | undefined): Comparison;
@@ -20,7 +20,7 @@ declare module 'opilio:plugin/change-evaluator@0.3.0' {
    */
   export type Difference = 'changed' | 'unchanged';
   /**
-   * A result, and what the plugin remembers of the document.
+   * A result, and a fingerprint for the next comparison.
    */
   export interface Comparison {
     /**

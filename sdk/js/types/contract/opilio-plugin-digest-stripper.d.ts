@@ -10,7 +10,8 @@ declare module 'opilio:plugin/digest-stripper@0.3.0' {
   export type Span = import('opilio:plugin/types@0.3.0').Span;
   /**
    * The reason why a document cannot be stripped. The payload digest decides then: the same bytes are unchanged, other
-   * bytes count as changed.
+   * bytes count as changed. The state of other bytes is unknown if the last version has no payload digest, or if a browser
+   * rendered it. For a page that a browser rendered at this visit, a digest of all of its content decides.
    */
   export type StripProblem = StripProblemTooLarge | StripProblemOther;
   /**

@@ -21,7 +21,7 @@ declare module 'opilio:plugin/documents@0.3.0' {
     tag: 'done',
   }
   /**
-   * So many elements were clicked.
+   * This number of elements was clicked.
    */
   export interface ActionResultClicked {
     tag: 'clicked',
@@ -110,11 +110,11 @@ declare module 'opilio:plugin/documents@0.3.0' {
     */
     viaSurts(): string;
     /**
-    * Seeds from which they were found; empty if the profile does not keep sources.
+    * Seeds from which they were found; empty if not known.
     */
     sources(): string;
     /**
-    * True for seeds, and for redirects from seeds if the profile counts them as seeds.
+    * True for seeds, and for URIs to which seeds redirect.
     */
     seeds(): Array<boolean>;
     /**
@@ -157,7 +157,8 @@ declare module 'opilio:plugin/documents@0.3.0' {
     */
     mediaType(): string;
     /**
-    * Label of the encoding that `text` used, such as `utf-8` or `windows-1252`; none for binary content.
+    * Label of the encoding that `text` used, such as `utf-8` or `windows-1252`; none for binary content. A byte order
+    * mark overrides the declared encoding.
     */
     charset(): string | undefined;
     /**
@@ -173,11 +174,12 @@ declare module 'opilio:plugin/documents@0.3.0' {
     */
     read(offset: bigint, length: number): Uint8Array;
     /**
-    * The whole content as text. The host decodes it; invalid bytes become U+FFFD.
+    * The whole content as text, without byte order mark. The host decodes it; invalid bytes become U+FFFD. Content
+    * without `charset` is read as UTF-8.
     */
     text(): string;
     /**
-    * A note of an earlier plugin of this visit.
+    * A note set during this visit, by this plugin or an earlier one.
     */
     note(name: string): string | undefined;
     /**
@@ -186,8 +188,10 @@ declare module 'opilio:plugin/documents@0.3.0' {
     */
     setNote(name: string, value: string): void;
     /**
-    * Adds an annotation to the document's line in the crawl log, such as `botblock:cloudflare`. Blanks and commas become
-    * underscores. If it begins with a word of the crawl, such as `unchanged`, the host puts the plugin's name in front.
+    * Adds an annotation to the document's line in the crawl log, such as `botblock:cloudflare`. Blanks, commas and
+    * unprintable characters become underscores. If it begins like one of the crawl's own annotations, such as
+    * `unchanged`, the host puts the plugin's name in front. It is cut to 256 bytes. The host drops and counts
+    * annotations past the limit (32 for each visit by default).
     */
     annotate(annotation: string): void;
     /**
@@ -198,7 +202,7 @@ declare module 'opilio:plugin/documents@0.3.0' {
     /**
     * Keeps a value with the URI for later visits, with the version in the description. An empty value removes it. The
     * value is stored when the visit is completed. The host drops and counts values under undeclared names and values
-    * past the limit (1 KiB by default).
+    * past the limits (16 values for each plugin and URI, 1 KiB each, by default).
     */
     setAttribute(name: string, value: string): void;
     /**
@@ -206,8 +210,8 @@ declare module 'opilio:plugin/documents@0.3.0' {
     */
     siteValue(name: string): KeptValue | undefined;
     /**
-    * Keeps a value for the site, under the same terms (4 KiB by default). Of several visits to a site at once, the one
-    * that is completed last determines the value.
+    * Keeps a value for the site, under the same terms (16 values for each plugin and site, 4 KiB each, by default). Of
+    * several visits to a site at once, the one that is completed last determines the value.
     */
     setSiteValue(name: string, value: string): void;
   }
@@ -246,8 +250,8 @@ declare module 'opilio:plugin/documents@0.3.0' {
     */
     windowHeight(): bigint;
     /**
-    * Number of elements that match a selector of the last step's `count`. None if the selector is invalid, and if the
-    * last step did not name it. At the first step all are none.
+    * Number of elements that match a selector of the last step's `count`. Missing at the first step, if the selector is
+    * invalid, and if the last step did not name it.
     */
     count(selector: string): bigint | undefined;
     /**
@@ -333,7 +337,7 @@ declare module 'opilio:plugin/documents@0.3.0' {
     */
     status(): number;
     /**
-    * Media type of this visit's response; empty before the fetch.
+    * Media type of this visit's response; empty before the fetch. At a reconsideration, that of the last visit.
     */
     mediaType(): string;
     /**
@@ -353,7 +357,7 @@ declare module 'opilio:plugin/documents@0.3.0' {
     */
     overdue(): Duration;
     /**
-    * Number of completed visits, with this one after its fetch.
+    * Number of completed visits, plus this one. At a reconsideration: completed visits only.
     */
     visits(): bigint;
     /**
@@ -361,7 +365,7 @@ declare module 'opilio:plugin/documents@0.3.0' {
     */
     versions(): bigint;
     /**
-    * Earlier visits, newest first. The profile limits their number.
+    * Earlier visits, newest first, those that failed for good included. The profile limits their number.
     */
     history(): Array<PastVisit>;
     /**

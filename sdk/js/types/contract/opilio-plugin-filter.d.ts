@@ -2,8 +2,10 @@
 /// <reference path="./opilio-plugin-types.d.ts" />
 declare module 'opilio:plugin/filter@0.3.0' {
   /**
-   * Rules on candidates: all outlinks of a page in one call. Called at stages scope and pre-fetch, and at stage plugin if
-   * the guarded plugin is called about candidates. Returns one ruling for each candidate, in the same order.
+   * Rules on candidates: the outlinks of a page in one call, without those whose rulings the host knows. Called at stages
+   * scope and pre-fetch, and at stage plugin if the guarded plugin is called about candidates. Returns one ruling for each
+   * candidate, in the same order. Another number of answers is a plugin error. If a call with several candidates fails,
+   * the host calls the plugin again for each candidate alone, until eight of these calls have failed.
    */
   export function judgeCandidates(stage: Stage, candidates: Candidates): Array<Ruling>;
   /**
@@ -91,20 +93,22 @@ declare module 'opilio:plugin/filter@0.3.0' {
     tag: 'pass',
   }
   /**
-   * Stage mid-fetch only: the headers show that nothing has changed. The body is not fetched.
+   * Stage mid-fetch only: the headers show that nothing has changed. The body is not fetched. At other stages it is a
+   * plugin error.
    */
   export interface VerdictUnchanged {
     tag: 'unchanged',
   }
   /**
-   * Stage post-fetch only: the fetch was not a success. The URI is fetched again after this time.
+   * Stage post-fetch only: the fetch was not a success. The URI is fetched again after this time. At other stages it
+   * is a plugin error.
    */
   export interface VerdictRetry {
     tag: 'retry',
     val: Duration,
   }
   /**
-   * A verdict of a later contract version. Counts as `pass`.
+   * A verdict of a later contract version. It is a plugin error.
    */
   export interface VerdictOther {
     tag: 'other',

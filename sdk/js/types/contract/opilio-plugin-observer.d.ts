@@ -3,6 +3,8 @@ declare module 'opilio:plugin/observer@0.3.0' {
   /**
    * Receives a batch of results, in the order in which visits finished. Each result arrives once. Results of the last
    * seconds before a crash may arrive twice or not at all. `memory` is that of the last observation; empty at the first.
+   * If a call with several results fails, the host calls the plugin again for each result alone, until eight of these
+   * calls have failed.
    */
   export function observe(memory: Uint8Array, events: Array<Finished>): Observation;
   /**
@@ -55,7 +57,8 @@ declare module 'opilio:plugin/observer@0.3.0' {
    */
   export interface Line {
     /**
-     * File name: lower-case words joined by hyphens, with an extension of up to 8 letters, such as `titles.csv`.
+     * File name: lower-case words joined by hyphens, with an extension of 1 to 8 lower-case letters or digits, such as
+     * `titles.csv`. At most 64 bytes. An answer names at most 16 files. Anything else is a plugin error.
      */
     file: string,
     text: string,
@@ -78,7 +81,8 @@ declare module 'opilio:plugin/observer@0.3.0' {
    */
   export interface ReportFile {
     /**
-     * File name as in `line.file`. The report replaces the earlier one of this name.
+     * File name as in `line.file`; two reports of one answer with the same name are a plugin error. The report replaces
+     * the earlier one of this name.
      */
     file: string,
     content: string,

@@ -25,14 +25,14 @@ declare module 'opilio:plugin/page-behavior@0.3.0' {
     tag: 'bottom',
   }
   /**
-   * So many CSS pixels from the beginning.
+   * This number of CSS pixels from the beginning.
    */
   export interface ScrollTargetTo {
     tag: 'to',
     val: number,
   }
   /**
-   * So many CSS pixels further; negative: back.
+   * This number of CSS pixels further; negative: back.
    */
   export interface ScrollTargetBy {
     tag: 'by',

@@ -2,7 +2,8 @@
 declare module 'opilio:plugin/precedence@0.3.0' {
   /**
    * Returns one precedence for each candidate, in the same order. None leaves it to the next plugin of the stack, and
-   * after the last one to the profile. `document` is the whole page that contains the candidates; none for seeds.
+   * after the last one to the profile. Another number of answers is a plugin error. `document` is the whole page that
+   * contains the candidates; none for seeds.
    */
   export function rankCandidates(candidates: Candidates, document: Document | undefined): Array<number | undefined>;
   /**

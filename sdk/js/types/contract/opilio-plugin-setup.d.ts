@@ -7,8 +7,10 @@ declare module 'opilio:plugin/setup@0.3.0' {
   export function describe(): Array<Description>;
   /**
    * Turns this instance into the plugin `name` with these settings: a JSON object that matches the schema, with defaults
-   * filled in. The host calls it once, keeps a copy of the memory, and starts every later call from that copy.
-   * An error refuses the profile and names each wrong setting.
+   * filled in. Every call starts from the memory that `configure` left. The host keeps a copy of that memory. If it has no
+   * copy, for instance because the component holds a WASI stream, it calls `configure` in a new instance before each call.
+   * So `configure` must leave the same memory for the same settings. An error refuses the profile and names each wrong
+   * setting.
    */
   export function configure(name: string, settings: string): void;
   export type NamedValue = import('opilio:plugin/types@0.3.0').NamedValue;
@@ -41,7 +43,7 @@ declare module 'opilio:plugin/setup@0.3.0' {
     tag: 'page-behavior',
   }
   /**
-   * A kind of a later contract version. The host does not load such a plugin.
+   * A kind of a later contract version. The host does not load a component with such a plugin.
    */
   export interface KindOther {
     tag: 'other',
@@ -77,7 +79,7 @@ declare module 'opilio:plugin/setup@0.3.0' {
     tag: 'site',
   }
   /**
-   * An owner of a later contract version. The value is not kept.
+   * An owner of a later contract version. The host does not load a component that declares it.
    */
   export interface KeeperOther {
     tag: 'other',
@@ -119,7 +121,8 @@ declare module 'opilio:plugin/setup@0.3.0' {
     /**
      * JSON Schema (2020-12) of the settings: an object with `additionalProperties: false`. The host checks the profile
      * against it and fills in its defaults. Properties may have `x-opilio-level` (`info`, `warning`, `error`),
-     * `x-opilio-expert` and `x-opilio-overridable` (booleans).
+     * `x-opilio-expert`, `x-opilio-overridable` and `x-opilio-table` (booleans). `x-opilio-table` marks a name of a
+     * table, or a list of such names. The profile must then have these tables.
      */
     settingsSchema: string,
     keeps: Array<Keep>,

@@ -19,19 +19,21 @@ declare module 'opilio:plugin/tables@0.3.0' {
    */
   export type Kind = KindSurtPrefixes | KindRegexes | KindKeyValues | KindOther;
   /**
-   * SURT prefixes. A key is a SURT form. It finds the row of its longest prefix.
+   * SURT prefixes. A key is a SURT form. `find` returns the row with the longest prefix of the key. If a prefix occurs
+   * twice, the last row counts.
    */
   export interface KindSurtPrefixes {
     tag: 'surt-prefixes',
   }
   /**
-   * Regular expressions (RE2 syntax). A key is any text. It finds the first row whose expression matches somewhere.
+   * Regular expressions (RE2 syntax). A key is any text. `find` returns the first row whose expression matches
+   * somewhere in the key.
    */
   export interface KindRegexes {
     tag: 'regexes',
   }
   /**
-   * Keys with values. A key finds the row with the same key.
+   * Keys with values. `find` returns the row with the same key. If a key occurs twice, the last row counts.
    */
   export interface KindKeyValues {
     tag: 'key-values',

@@ -8,7 +8,8 @@ declare module 'opilio:plugin/types@0.3.0' {
    */
   export type Duration = bigint;
   /**
-   * A value with a name. Names are lower-case words joined by hyphens. A name can occur several times, with all its values.
+   * A value with a name. Names are lower-case words joined by hyphens. A name can occur several times in a list, once for
+   * each of its values.
    */
   export interface NamedValue {
     name: string,
@@ -23,7 +24,7 @@ declare module 'opilio:plugin/types@0.3.0' {
     value: string,
   }
   /**
-   * Bytes from `offset` to `offset + length`, without the latter.
+   * Bytes from `offset` to `offset + length`, without the latter. A span that reaches past the end is a plugin error.
    */
   export interface Span {
     offset: bigint,
@@ -58,7 +59,8 @@ declare module 'opilio:plugin/types@0.3.0' {
     tag: 'redirect',
   }
   /**
-   * P: a prerequisite of another URI: DNS, robots.txt or a login.
+   * P: a prerequisite of another URI: DNS, robots.txt or a login. Only the host creates these. From a plugin, it
+   * counts as speculative.
    */
   export interface HopPrerequisite {
     tag: 'prerequisite',
@@ -152,7 +154,8 @@ declare module 'opilio:plugin/types@0.3.0' {
     val: Span,
   }
   /**
-   * A span of the UTF-8 bytes of the document's text, as `document.text` returns it.
+   * A span of the UTF-8 bytes of the document's text, as `document.text` returns it. A span that cuts a character is a
+   * plugin error.
    */
   export interface FragmentContentTextAt {
     tag: 'text-at',
@@ -174,11 +177,12 @@ declare module 'opilio:plugin/types@0.3.0' {
   }
   /**
    * A part of a document with a media type of its own: an inline script, a style attribute, JSON-LD. The host calls the
-   * extractors of that type for it.
+   * extractors of that type for it. It follows fragments within fragments, four levels deep, and drops and counts deeper
+   * ones.
    */
   export interface Fragment {
     /**
-     * Lower-case, without parameters, such as `text/css`.
+     * Lower-case, without parameters, such as `text/css`. Any other form is a plugin error.
      */
     mediaType: string,
     content: FragmentContent,
@@ -221,11 +225,11 @@ declare module 'opilio:plugin/types@0.3.0' {
      */
     context: string,
     /**
-     * True for a seed, and for a redirect from a seed if the profile counts it as a seed.
+     * True for a seed, and for a URI to which a seed redirects.
      */
     seed: boolean,
     /**
-     * The seed from which it was found, if the profile keeps sources.
+     * The seed from which it was found, if known.
      */
     source?: string,
     /**
@@ -299,7 +303,8 @@ declare module 'opilio:plugin/types@0.3.0' {
    */
   export interface Neighbourhood {
     /**
-     * The property: `host`, `path-prefix`, `media-type`, or a name of a later contract version.
+     * The property: `host`, `path-prefix`, `media-type`, `depth` (number of links from the seed), `last-modified`
+     * (whether the response had that header), or a name of a later contract version.
      */
     shares: string,
     documents: bigint,

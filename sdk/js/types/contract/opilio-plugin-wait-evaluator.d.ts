@@ -2,7 +2,8 @@
 /// <reference path="./opilio-plugin-types.d.ts" />
 declare module 'opilio:plugin/wait-evaluator@0.3.0' {
   /**
-   * Returns the wait; none leaves it to the next evaluator of the stack.
+   * Returns the wait; none leaves it to the next evaluator of the stack. At a reconsideration, `visit.status` is 0, and
+   * values that the plugin keeps are not stored.
    */
   export function evaluate(visit: Visit): Wait | undefined;
   export type Visit = import('opilio:plugin/documents@0.3.0').Visit;
@@ -16,8 +17,9 @@ declare module 'opilio:plugin/wait-evaluator@0.3.0' {
      */
     nextVisit: Duration,
     /**
-     * Time from now until a reconsideration: the host calls the evaluator again then, without a visit, because facts
-     * may have changed. It must be shorter than `next-visit`.
+     * Time from now until a reconsideration: the host calls the evaluator again then, without a visit, because facts may
+     * have changed. The host keeps it between the profile's shortest wait and `next-visit`. At the time of the visit
+     * itself there is no reconsideration. News about the document (`visit.signals`) brings the reconsideration forward.
      */
     askAgain?: Duration,
   }
