@@ -134,9 +134,9 @@ pub fn ranks_queues() -> Vec<u8> {
     precedence_of_queues(NO_RANK, "").build()
 }
 
-/// The same, but it traps if it is called for a queue in which more than one URI waits.
-pub fn ranks_short_queues() -> Vec<u8> {
-    let check = "(if (i64.gt_u (call $queued (local.get 0)) (i64.const 1)) (then (unreachable)))";
+/// The same, but it traps if it is called for a queue in which fewer than 40 URIs wait.
+pub fn ranks_long_queues() -> Vec<u8> {
+    let check = "(if (i64.lt_u (call $queued (local.get 0)) (i64.const 40)) (then (unreachable)))";
     precedence_of_queues(NO_RANK, check).build()
 }
 
