@@ -134,9 +134,9 @@ pub fn ranks_queues() -> Vec<u8> {
     precedence_of_queues(NO_RANK, "").build()
 }
 
-/// The same, but it traps if it is called for a queue in which fewer than 40 URIs wait.
-pub fn ranks_long_queues() -> Vec<u8> {
-    let check = "(if (i64.lt_u (call $queued (local.get 0)) (i64.const 40)) (then (unreachable)))";
+/// The same, but it traps if it is called for a queue in which 5 to 39 URIs wait.
+pub fn ranks_extreme_queues() -> Vec<u8> {
+    let check = "(if (i64.lt_u (i64.sub (call $queued (local.get 0)) (i64.const 5)) (i64.const 35)) (then (unreachable)))";
     precedence_of_queues(NO_RANK, check).build()
 }
 

@@ -30,7 +30,7 @@ pub use crawl_log::{LoggedUri, lines};
 pub use guests::{
     Misdeed, asks_for_the_network, change_evaluator, counter, extractor, html_extractor, keeper,
     last_goes_first, never_changes, never_content, never_waits, observer, page_behavior,
-    precedence, ranks_long_queues, ranks_queues, refuser, restless_behavior, scope_filter,
+    precedence, ranks_extreme_queues, ranks_queues, refuser, restless_behavior, scope_filter,
     stripper, wait_evaluator,
 };
 pub use raw::{Exchanged, Raw, raw};

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 use opilio_frontier::{Frontier, FrontierConfig};
-use opilio_stories::{Misdeed, crawl, html, last_goes_first, precedence, ranks_long_queues, site};
+use opilio_stories::{
+    Misdeed, crawl, html, last_goes_first, precedence, ranks_extreme_queues, site,
+};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B, hosts, in_order};
@@ -104,15 +106,15 @@ async fn a_plugin_ranks_queues() {
 async fn a_queue_keeps_its_rank_while_its_plugin_fails_or_is_left_out() {
     let web = hosts(&[A], 50, &html("a page")).serve().await;
     let result = crawl()
-        .plugin("long", &ranks_long_queues())
-        .profile("workers = 1\nstacks.precedence = ['long']")
-        .profile("plugins.long.breaker = { faults = 1, calls = 1, skip-for = '1h' }")
+        .plugin("extreme", &ranks_extreme_queues())
+        .profile("workers = 1\nstacks.precedence = ['extreme']")
+        .profile("plugins.extreme.breaker = { faults = 1, calls = 1, skip-for = '1h' }")
         .seed(web.url(A, "/"))
         .run()
         .await
         .finished();
     let errors = result.log_file("runtime-errors.log");
-    assert_eq!(errors.matches(" long trap ").count(), 1, "{errors}");
+    assert_eq!(errors.matches(" extreme trap ").count(), 1, "{errors}");
     let state = result.job().join("state");
     let frontier = Frontier::open(&state, FrontierConfig::default()).unwrap();
     let queues = frontier.queues(None, 10, Timestamp::now()).unwrap();
