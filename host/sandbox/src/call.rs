@@ -46,10 +46,7 @@ pub(crate) fn call<R>(
     let _ticking = shared.ticker.ticking();
     let began = Instant::now();
     let memory_max = usize::try_from(target.callee.limits.memory).unwrap_or(usize::MAX);
-    let memory = Memory::new(
-        memory_max.min(shared.memory_max),
-        shared.plugin_memory.clone(),
-    );
+    let memory = Memory::new(memory_max, shared.plugin_memory.clone());
     let state = CallState::new(target, shared.sink.clone(), memory);
     let mut store = Store::new(&shared.engine, state);
     store.limiter(|state| &mut state.memory);

@@ -62,11 +62,6 @@ impl Engine {
         if config.instances_max == 0 {
             return Err(EngineError::Setting("instances-max must be at least 1"));
         }
-        if config.memory_max > 4 << 30 {
-            return Err(EngineError::Setting(
-                "memory-max must be at most 4 GiB, which is what a plugin can address",
-            ));
-        }
         let cache = match &config.cache_dir {
             Some(path) => Some(Cache::open(path).map_err(|source| EngineError::Cache {
                 path: path.clone(),
@@ -93,7 +88,6 @@ impl Engine {
             cache,
             compiler: Compiler::new(functions),
             compatibility,
-            memory_max: config.memory_max,
             plugin_memory: Arc::default(),
             remembers: config.remember,
             snapshots,

@@ -19,6 +19,8 @@ const MEMORIES_PER_COMPONENT_MAX: u32 = 4;
 const TABLES_PER_COMPONENT_MAX: u32 = 16;
 /// Core modules of one component. A few adapters are usual; Python's components have a dozen modules.
 const MODULES_PER_COMPONENT_MAX: u32 = 32;
+/// Linear memory of one instance: all that a plugin can address. The profile's limits are lower or the same.
+const MEMORY_BYTES_MAX: usize = 4 << 30;
 /// Elements of one table: room for the functions of Python.
 const TABLE_ELEMENTS_MAX: usize = 32 * 1024;
 /// Bytes that the runtime keeps of one instance, without its memory.
@@ -36,9 +38,6 @@ pub struct EngineConfig {
     /// Instances that may live at once; further calls wait. Use fewer if address space is limited (`ulimit -v`). Default: twice
     /// the processors, and 8 for calls of the host's other threads.
     pub instances_max: usize,
-    /// Most linear memory of any plugin, in bytes. It caps [`Limits::memory`](crate::Limits::memory). Default 1 GiB, at most 4
-    /// GiB.
-    pub memory_max: usize,
     /// `true` if answers are remembered: a plugin is not called again with the same input. Use it if the same documents are
     /// evaluated again and again. It costs up to a hundred megabytes for each plugin and kind of call, and a look-up before each
     /// call. Default: `false`.
@@ -56,7 +55,6 @@ impl Default for EngineConfig {
         Self {
             cache_dir: None,
             instances_max: 2 * processors + 8,
-            memory_max: 1 << 30,
             remember: false,
             snapshots_later: false,
             log_sink: to_tracing(),
@@ -69,7 +67,6 @@ impl fmt::Debug for EngineConfig {
         f.debug_struct("EngineConfig")
             .field("cache_dir", &self.cache_dir)
             .field("instances_max", &self.instances_max)
-            .field("memory_max", &self.memory_max)
             .field("remember", &self.remember)
             .field("snapshots_later", &self.snapshots_later)
             .finish_non_exhaustive()
@@ -127,7 +124,7 @@ fn wasmtime_config(
         .max_component_instance_size(INSTANCE_BYTES_MAX)
         .max_core_instance_size(INSTANCE_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)
-        .max_memory_size(settings.memory_max)
+        .max_memory_size(MEMORY_BYTES_MAX)
         // Slots for all plugins of a stack: if a slot was last used by another plugin, its memory must be mapped again.
         .max_unused_warm_slots(instances.saturating_mul(MEMORIES_PER_COMPONENT_MAX))
         .linear_memory_keep_resident(RESIDENT_BYTES)

@@ -6,9 +6,8 @@ use std::time::Duration;
 /// plugin error. At the other limits, items are dropped and counted, except `instances`: there calls wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of linear memory, all memories of the instance together. Asking for more is a plugin error of kind `Memory`. Never
-    /// more than [`EngineConfig::memory_max`](crate::EngineConfig::memory_max). Default 128 MiB: a 20 MB document as text, a
-    /// working copy of it, and the links.
+    /// Bytes of linear memory, all memories of the instance together. Asking for more is a plugin error of kind `Memory`. Default
+    /// 128 MiB: a 20 MB document as text, a working copy of it, and the links.
     pub memory: u64,
     /// Wall-clock time of a call, instantiation included. At the limit the call is stopped: a plugin error of kind `Timeout`.
     /// Default 10 s, three orders of magnitude above a large page; header-stage filters want far less.

@@ -23,7 +23,6 @@ pub(crate) struct Shared {
     pub(crate) compiler: Compiler,
     /// Version and configuration of the engine, for the keys of the cache.
     pub(crate) compatibility: String,
-    pub(crate) memory_max: usize,
     /// Memory of all instances now, in bytes.
     pub(crate) plugin_memory: Arc<AtomicUsize>,
     pub(crate) remembers: bool,
@@ -37,7 +36,6 @@ impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
             .field("cache", &self.cache)
-            .field("memory_max", &self.memory_max)
             .finish_non_exhaustive()
     }
 }

@@ -133,8 +133,7 @@ impl Values {
 
     /// Passes on a text with HTML or JSON as a fragment. Finds URIs in any other text.
     fn read_text(&mut self, name: &str, value: &str) {
-        let is_wanted = self.settings.fragments && (8..=FRAGMENT_BYTES_MAX).contains(&value.len());
-        if !is_wanted {
+        if !(8..=FRAGMENT_BYTES_MAX).contains(&value.len()) {
             return;
         }
         let media_type = match value.trim_start().as_bytes().first() {
@@ -142,7 +141,9 @@ impl Values {
             _ if reference::is_markup(value) => "text/html",
             _ => return self.push_uris_in(name, value),
         };
-        self.found.fragment(media_type, value, &context(name), None);
+        if self.settings.fragments {
+            self.found.fragment(media_type, value, &context(name), None);
+        }
     }
 
     fn push_uris_in(&mut self, name: &str, value: &str) {
@@ -270,6 +271,23 @@ mod tests {
                 ("application/json", "json/state")
             ]
         );
+    }
+
+    #[test]
+    fn without_fragments_uris_in_text_are_reported() {
+        let settings = Settings {
+            fragments: false,
+            ..Settings::default()
+        };
+        let json =
+            r#"{"rendered": "<p><a href=\"/a\">x<\/a><\/p>", "text": "see http://e.org/b."}"#;
+        let document = document("http://e.org/")
+            .media_type("application/json")
+            .text(json);
+        let extraction = Json::new(settings).unwrap().extract(&document);
+        assert!(extraction.fragments.is_empty());
+        let found: Vec<_> = extraction.links.iter().map(|link| &link.uri).collect();
+        assert_eq!(found, ["http://e.org/b"]);
     }
 
     #[test]

@@ -293,6 +293,10 @@ impl Files {
     }
 
     /// Writes the lines before the memory: after a crash in between, lines are repeated, but none are lost.
+    ///
+    /// # Errors
+    /// The system's errors, and an error that names the first file beyond [`FILES_MAX`]. All other files and the memory are
+    /// written then.
     fn write(&self, observation: &Observation) -> io::Result<()> {
         let mut texts: BTreeMap<&str, String> = BTreeMap::new();
         for Line { file, text } in &observation.lines {
@@ -302,21 +306,27 @@ impl Files {
         }
         fs::create_dir_all(&self.lines)?;
         let mut files = None;
+        let mut too_many = None;
         for (file, text) in texts {
             let path = self.lines.join(file);
             if !path.exists() {
                 let count = files.get_or_insert(fs::read_dir(&self.lines)?.count());
                 if *count >= FILES_MAX {
-                    return Err(io::Error::other(format!(
-                        "{file} exceeds the maximum of {FILES_MAX} files of an observer"
-                    )));
+                    too_many.get_or_insert(file);
+                    continue;
                 }
                 *count += 1;
             }
             let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
             file.write_all(text.as_bytes())?;
         }
-        write_text(&self.memory, &observation.memory)
+        write_text(&self.memory, &observation.memory)?;
+        match too_many {
+            None => Ok(()),
+            Some(file) => Err(io::Error::other(format!(
+                "{file} exceeds the maximum of {FILES_MAX} files of an observer"
+            ))),
+        }
     }
 
     fn write_reports(&self, reports: &[Report]) -> io::Result<()> {
@@ -328,5 +338,37 @@ impl Files {
             write_text(&self.reports.join(file), content)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_other_files_and_the_memory_are_written_if_there_are_too_many_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::of(folder.path(), "counter");
+        let line = |file: String| Line {
+            file,
+            text: "a line".to_owned(),
+        };
+        let observation = |names: Vec<String>, memory: &[u8]| Observation {
+            memory: memory.to_vec(),
+            lines: names.into_iter().map(line).collect(),
+        };
+        let all = (0..FILES_MAX).map(|n| format!("{n}.txt")).collect();
+        files.write(&observation(all, b"1")).unwrap();
+
+        let more = vec!["0-new.txt".to_owned(), "7.txt".to_owned()];
+        let error = files.write(&observation(more, b"2")).unwrap_err();
+        assert!(
+            error.to_string().starts_with("0-new.txt exceeds"),
+            "{error}"
+        );
+        assert_eq!(fs::read(&files.memory).unwrap(), b"2");
+        let lines = fs::read_to_string(files.lines.join("7.txt")).unwrap();
+        assert_eq!(lines, "a line\na line\n");
+        assert!(!files.lines.join("0-new.txt").exists());
     }
 }

@@ -1,11 +1,11 @@
 //! No state survives a call, with any guest and from any number of threads.
 
-use opilio_sandbox::{Engine, EngineConfig, Stage, Verdict, spawn_lane};
+use opilio_sandbox::{Engine, EngineConfig, Limits, Stage, Verdict, spawn_lane};
 use serde_json::json;
 
 use crate::configure::remembering;
 use crate::guest::Guest;
-use crate::support::{candidates, config, limits, plugin};
+use crate::support::{candidates, config, limits, load, plugin};
 
 /// Accepts at the first call and rejects at every later one. It counts in memory and in a global.
 fn counting() -> Guest {
@@ -56,6 +56,23 @@ fn memory_growth_does_not_survive_a_call() {
         assert_eq!(rulings[0].verdict, Verdict::Accept);
     }
     assert_eq!(plugin.statistics().memory_max, 21 * 65536);
+}
+
+#[test]
+fn a_plugin_gets_as_much_memory_as_its_limit_allows() {
+    // Adds 24,576 pages, 1.5 GiB, and fails without them.
+    let guest = Guest::filter(
+        "(if (i32.lt_s (memory.grow (i32.const 24576)) (i32.const 0)) (then (unreachable)))
+        (i32.store (i32.const 1600000000) (i32.const 7))
+        (call $rulings (local.get 4) (i32.const 1))",
+    );
+    let limits = Limits {
+        memory: 4 << 30,
+        ..Limits::default()
+    };
+    let plugin = load(guest).configure(config(json!({}), limits)).unwrap();
+    let rulings = plugin.judge_candidates(Stage::Scope, &candidates(1));
+    assert_eq!(rulings.unwrap()[0].verdict, Verdict::Accept);
 }
 
 #[test]

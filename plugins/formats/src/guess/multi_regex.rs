@@ -29,7 +29,7 @@ pub struct Part {
 pub struct Settings {
     /// A regular expression that must match somewhere in the document's URI. Its groups are `${1}`, `${2}` …
     pub uri: String,
-    /// Parts to find in the document. If one of them is missing, nothing is reported.
+    /// Parts to find in the document. A template that names a part without a match gives no URIs.
     pub parts: Vec<Part>,
     /// URIs, with `${name}` for the parts.
     pub templates: Vec<String>,
