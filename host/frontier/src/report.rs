@@ -478,8 +478,12 @@ impl fmt::Display for UriFacts {
                 count_with_noun(record.attempts, "attempt")
             )?;
         }
-        let via = record.via.as_deref().unwrap_or("a seed");
-        write!(formatter, "; found {:.0} by {via}", record.discovered)
+        write!(formatter, "; found {:.0}", record.discovered)?;
+        match &record.via {
+            Some(via) => write!(formatter, " by {via}"),
+            None if record.seed => formatter.write_str(" as a seed"),
+            None => Ok(()),
+        }
     }
 }
 

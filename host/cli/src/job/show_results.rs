@@ -6,6 +6,7 @@ use indicatif::{HumanBytes, HumanCount};
 use opilio_control::{HostReport, HostTotals, labelled_status};
 use opilio_crawl::{Alert, Breakdown};
 
+use crate::figures::numbered;
 use crate::terminal;
 
 /// Names of the columns of [`host_row`].
@@ -43,11 +44,11 @@ pub(crate) fn host_row(host: &HostReport) -> Vec<String> {
 /// Returns the line with the sums of hosts.
 pub(crate) fn host_totals(totals: &HostTotals) -> String {
     format!(
-        "{} hosts: {} documents, {}, {} errors",
-        HumanCount(totals.hosts),
-        HumanCount(totals.documents),
+        "{}: {}, {}, {}",
+        numbered(totals.hosts, "host"),
+        numbered(totals.documents, "document"),
         HumanBytes(totals.bytes),
-        HumanCount(totals.errors)
+        numbered(totals.errors, "error")
     )
 }
 

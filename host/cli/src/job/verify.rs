@@ -9,6 +9,7 @@ use opilio_control::{Author, Discrepancy, DiscrepancyKind, VerificationTotals};
 use serde_json::json;
 
 use super::send::{refused, user};
+use crate::figures::numbered;
 use crate::job_directory::existing_job;
 use crate::{exit, terminal};
 
@@ -90,17 +91,17 @@ fn summary(verified: &VerificationTotals) -> String {
     let handed_over = match verified.handed_over {
         0 => String::new(),
         files => format!(
-            "\n{} archive files were handed over and are not in the job; lines were not compared with records",
-            HumanCount(files)
+            "\n{} handed over and not in the job; lines were not compared with records",
+            numbered(files, "archive file")
         ),
     };
     format!(
-        "{} archive files, {} captures, {} lines of crawl.log, {} URIs: {} problems, {} repaired{handed_over}",
-        HumanCount(verified.files),
-        HumanCount(verified.captures),
-        HumanCount(verified.lines),
-        HumanCount(verified.uris),
-        HumanCount(verified.problems),
+        "{}, {}, {} of crawl.log, {}: {}, {} repaired{handed_over}",
+        numbered(verified.files, "archive file"),
+        numbered(verified.captures, "capture"),
+        numbered(verified.lines, "line"),
+        numbered(verified.uris, "URI"),
+        numbered(verified.problems, "problem"),
         HumanCount(verified.repaired)
     )
 }

@@ -55,6 +55,11 @@ pub(super) fn run(args: &TestArgs) -> Result<u8> {
         Some(folder) => folder,
         None => PathBuf::from(&args.component).join("cases"),
     };
+    ensure!(
+        folder.is_dir(),
+        "there is no folder {}; name the folder of the cases with --cases",
+        folder.display()
+    );
     let files = CaseFile::read_all(&folder)?;
     let known = |id: &String| {
         files

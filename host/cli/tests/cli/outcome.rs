@@ -53,6 +53,13 @@ async fn a_crawl_that_fetches_no_seed_prints_reasons_and_has_its_own_exit_code()
     assert_eq!(failed.len(), 2, "{summary}");
     let why = failed[0]["why"].as_str().unwrap();
     assert!(why.contains(": cannot connect to "), "{why}");
+    // The run time of this process is in its summary.
+    let status = home.run(&["job", "status", "job", "--json"]).code(0).out;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(
+        summary["progress"]["statistics"]["run_time_s"],
+        status["statistics"]["run_time_s"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -135,7 +135,7 @@ async fn hosts_and_seeds_have_their_counts_and_captures() {
     assert_eq!(host["errors"], 1, "{host}");
     assert_eq!(host["prerequisites"], 1, "{host}");
     let table = home.run(&["job", "hosts", "one", "--errors"]).code(0).out;
-    assert!(table.contains("1 hosts: 3 documents"), "{table}");
+    assert!(table.contains("1 host: 3 documents"), "{table}");
     let none = home.run(&["job", "hosts", "one", "--search", "nowhere"]);
     assert!(none.code(0).out.starts_with("none"));
 

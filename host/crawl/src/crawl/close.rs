@@ -91,7 +91,6 @@ impl EndedCrawl {
 
 impl Crawl {
     fn close(self, end: End, write_reports: impl FnOnce()) -> Summary {
-        let progress = self.view().progress();
         let plugins = self.context.plugins_seen();
         // The first reason is the cause. Later failures are consequences of it.
         let mut end = end;
@@ -109,6 +108,8 @@ impl Crawl {
             frontier.put_caller_values(&prices)?;
             frontier.persist()
         });
+        // The run time of this process is in the statistics now.
+        let progress = self.view().progress();
         if let Err(problem) = kept {
             halt(opilio_stacks::chain(&problem));
         }
