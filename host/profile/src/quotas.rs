@@ -41,7 +41,8 @@ pub struct QuotaFile {
     pub bytes: SizeWritten,
     /// Bytes of documents whose content was new or changed. Default `"none"`: no limit; sites are fetched completely.
     pub novel_bytes: SizeWritten,
-    /// Total duration of fetches, including those that failed. Default `"none"`: no limit; sites are fetched completely.
+    /// Total duration of fetches, including those that failed. In `quotas.crawl`, the time for which the crawl has run, pauses
+    /// included. Default `"none"`: no limit; sites are fetched completely.
     pub run_time: DurationWritten,
 }
 
