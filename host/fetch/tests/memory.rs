@@ -13,8 +13,9 @@ use opilio_fetch::{Fetcher, FetcherConfig, HeadVerdict, Request, ResponseHead};
 use opilio_uri::Uri;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Barrier;
+use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 const DOWNLOADS: usize = 500;
 /// The socket of the client, that of the server, and a scratch file.
@@ -38,13 +39,18 @@ fn peak() -> u64 {
     number("/proc/self/status", "VmHWM:") << 10
 }
 
-/// Sends the first part of each body, and the rest once all downloads have had theirs.
-async fn serve(downloads: usize) -> u16 {
+/// Sends the first part of each body, and the rest once all downloads have had theirs. Returns the port, and a channel with a
+/// message for each accepted connection: clients connect one after the other, because the kernel resets connections if too many
+/// wait to be accepted.
+async fn serve(downloads: usize) -> (u16, mpsc::UnboundedReceiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let all = Arc::new(Barrier::new(downloads));
+    let (accepted, connections) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {
+            // The receiver is gone once all downloads have begun.
+            let _ = accepted.send(());
             let all = all.clone();
             tokio::spawn(async move {
                 let mut request = Vec::new();
@@ -66,11 +72,17 @@ async fn serve(downloads: usize) -> u16 {
             });
         }
     });
-    port
+    (port, connections)
+}
+
+/// Waits for the next connection.
+async fn accepted(connections: &mut mpsc::UnboundedReceiver<()>) {
+    let next = timeout(Duration::from_secs(60), connections.recv());
+    next.await.unwrap().unwrap();
 }
 
 async fn peak_of_bare_client(downloads: usize) -> u64 {
-    let port = serve(downloads).await;
+    let (port, mut connections) = serve(downloads).await;
     let mut clients = JoinSet::new();
     for _ in 0..downloads {
         clients.spawn(async move {
@@ -81,13 +93,16 @@ async fn peak_of_bare_client(downloads: usize) -> u64 {
             let mut buffer = [0; 8192];
             while server.read(&mut buffer).await.unwrap() > 0 {}
         });
+        accepted(&mut connections).await;
     }
-    while clients.join_next().await.is_some() {}
+    while let Some(done) = clients.join_next().await {
+        done.unwrap();
+    }
     peak()
 }
 
 async fn peak_of_fetcher(downloads: usize) -> u64 {
-    let port = serve(downloads).await;
+    let (port, mut connections) = serve(downloads).await;
     let scratch = tempfile::tempdir().unwrap();
     let mut config = FetcherConfig::new("opilio-test/1", scratch.path());
     config.addresses.loopback = true;
@@ -109,6 +124,7 @@ async fn peak_of_fetcher(downloads: usize) -> u64 {
             exchange.payload.reader().read_exact(&mut first).unwrap();
             assert_eq!(first, [b'x']);
         });
+        accepted(&mut connections).await;
     }
     while let Some(done) = exchanges.join_next().await {
         done.unwrap();
