@@ -144,7 +144,6 @@ fn unsupported_wasm_features_are_refused_by_name() {
             "{message}"
         );
     }
-    check("(memory $m 65536)", "minimum byte size of 4294967296");
     check(
         "(memory $a 1) (memory $b 1) (memory $c 1) (memory $d 1)",
         "memories",
@@ -153,6 +152,19 @@ fn unsupported_wasm_features_are_refused_by_name() {
     check("(memory $m 1 1 shared)", "shared memories");
     check("(tag $e)", "exceptions");
     check("(type $s (struct (field i32)))", "gc types");
+}
+
+#[test]
+fn a_component_that_begins_with_too_much_memory_is_refused() {
+    let guest = Guest {
+        fields: "(memory $m 65536)".to_owned(),
+        ..Guest::filter("(i32.const 0)")
+    };
+    let refused = load(guest.build()).unwrap().to_string();
+    assert!(
+        refused.contains("asked for 4295032832 bytes of memory, 134217728 are allowed"),
+        "{refused}"
+    );
 }
 
 #[test]

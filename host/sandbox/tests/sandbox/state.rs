@@ -64,7 +64,7 @@ fn a_plugin_gets_as_much_memory_as_its_limit_allows() {
     let guest = Guest::filter(
         "(if (i32.lt_s (memory.grow (i32.const 24576)) (i32.const 0)) (then (unreachable)))
         (i32.store (i32.const 1600000000) (i32.const 7))
-        (call $rulings (local.get 4) (i32.const 1))",
+        (call $rulings (local.get 4) (i32.const 0))",
     );
     let limits = Limits {
         memory: 4 << 30,

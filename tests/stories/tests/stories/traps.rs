@@ -79,7 +79,7 @@ async fn a_calendar_page_far_in_the_future_is_archived_and_not_extracted() {
     let far = result.sole(&web.url(WWW, "/events/9998/05/"));
     assert_eq!(far.status, 200);
     assert!(
-        far.notes("unextracted:calendar-trap:9998-05_is_far_ahead"),
+        far.notes("unextracted:calendar-trap:9998-05_is_too_far_in_the_future"),
         "{far:?}"
     );
     result.record("response", &web.url(WWW, "/events/9998/05/"));
