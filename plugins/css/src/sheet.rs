@@ -91,7 +91,7 @@ struct Reader<'a> {
     /// Number of open brackets deeper than the limit.
     too_deep: usize,
     rule: Rule,
-    /// Whether the next string in a filter is the value of `src`.
+    /// `true` if the next string in a filter is the value of `src`.
     expects_source: bool,
     found: Vec<FoundReference>,
 }
@@ -482,7 +482,7 @@ fn bracket_of(name: &str) -> Bracket {
     }
 }
 
-/// Whether a reference can be fetched: not empty, not a fragment of the same document, not `data:` or similar.
+/// Returns `true` if a reference can be fetched: not empty, not a fragment of the same document, not `data:` or similar.
 fn is_fetchable(uri: &str) -> bool {
     const UNFETCHABLE: [&str; 7] = [
         "data",
@@ -519,13 +519,13 @@ fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Whether a valid escape begins here (§4.3.8).
+/// Returns `true` if a valid escape begins here (§4.3.8).
 #[inline]
 fn is_escape(bytes: &[u8], at: usize) -> bool {
     bytes.get(at) == Some(&b'\\') && !matches!(bytes.get(at + 1), Some(b'\n' | b'\r' | 0x0C))
 }
 
-/// Whether a name begins here (§4.3.9).
+/// Returns `true` if a name begins here (§4.3.9).
 fn starts_name(bytes: &[u8], at: usize) -> bool {
     match bytes.get(at) {
         Some(b'-') => {

@@ -74,7 +74,7 @@ const BREAKOUTS: &[&str] = &[
 ];
 
 impl ForeignContent {
-    /// Whether the position is inside SVG or MathML, and not in an HTML part of them.
+    /// Returns `true` if the position is inside SVG or MathML, and not in an HTML part of them.
     #[inline]
     pub(crate) fn inside(&self) -> bool {
         self.open.last().is_some_and(|name| ROOTS.contains(name))

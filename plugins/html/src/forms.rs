@@ -263,7 +263,7 @@ impl<'a> Form<'a> {
         Some(uri)
     }
 
-    /// Whether a browser would submit the form: no required field is empty.
+    /// Returns `true` if a browser would submit the form: no required field is empty.
     fn is_submittable(&self) -> bool {
         if self.novalidate || self.button().is_some_and(|button| button.novalidate) {
             return true;
@@ -289,7 +289,7 @@ impl<'a> Form<'a> {
         })
     }
 
-    /// Whether the form has text fields and all are blank.
+    /// Returns `true` if the form has text fields and all are blank.
     fn is_blank(&self) -> bool {
         let mut texts = self.controls.iter().filter(|control| control.is_text());
         let mut has_text = false;
@@ -459,7 +459,7 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
     forms
 }
 
-/// Whether an attribute with this name matters for forms and controls.
+/// Returns `true` if an attribute with this name matters for forms and controls.
 fn matters(name: &[u8]) -> bool {
     const NAMES: [&str; 17] = [
         "action",

@@ -92,7 +92,7 @@ fn is_tile(name: &str) -> bool {
         && name.ends_with("logo")
 }
 
-/// Whether an `itemprop` on an element with a reference names a part of the page.
+/// Returns `true` if an `itemprop` on an element with a reference names a part of the page.
 pub(crate) fn is_embedded_property(itemprop: &str) -> bool {
     itemprop.split_ascii_whitespace().any(|word| {
         ["image", "thumbnailurl", "contenturl", "logo"]

@@ -57,7 +57,7 @@ static LENGTHS: [u64; 26] = {
     lengths
 };
 
-/// Whether an attribute with this name may matter. A fast check with a few false positives.
+/// Returns `true` if an attribute with this name may matter. A fast check with a few false positives.
 #[inline]
 pub(crate) fn may_matter(name: &[u8]) -> bool {
     let [first, second, third, ..] = *name else {

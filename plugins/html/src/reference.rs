@@ -81,8 +81,8 @@ pub(crate) fn reference(value: &str) -> Reference<'_> {
     }
 }
 
-/// Whether the text after the scheme may begin with a host. `http:` or `https://` alone and a host `<host>` come from templates
-/// and examples.
+/// Returns `true` if the text after the scheme may begin with a host. `http:` or `https://` alone and a host `<host>` come from
+/// templates and examples.
 fn may_have_host(rest: &str) -> bool {
     let after = rest.trim_start_matches(['/', '\\']);
     let end = after.find(['/', '\\', '?', '#']);
@@ -90,7 +90,7 @@ fn may_have_host(rest: &str) -> bool {
     !authority.is_empty() && !authority.contains(['<', '>'])
 }
 
-/// Whether a raw value is a `data:` URI. The check before decoding saves the decoding of megabytes.
+/// Returns `true` if a raw value is a `data:` URI. The check before decoding saves the decoding of megabytes.
 pub(crate) fn is_data(raw: &str) -> bool {
     let raw = trim(raw).as_bytes();
     raw.get(..5)
@@ -102,7 +102,7 @@ pub(crate) fn trim(value: &str) -> &str {
     value.trim_matches(|c: char| c <= ' ')
 }
 
-/// Whether a value contains a placeholder of a template.
+/// Returns `true` if a value contains a placeholder of a template.
 fn is_template(value: &str) -> bool {
     value.contains("{{") || value.contains("<%") || value.contains("${")
 }
@@ -166,7 +166,7 @@ const PAGE_ENDINGS: &[&str] = &[
     "webp", "xhtml", "xml", "zip",
 ];
 
-/// Whether the value of a general attribute (`value`, `data-*`) looks like a reference.
+/// Returns `true` if the value of a general attribute (`value`, `data-*`) looks like a reference.
 pub(crate) fn is_likely(value: &str) -> bool {
     let value = trim(value);
     if value.len() > REFERENCE_BYTES_MAX
@@ -210,7 +210,7 @@ pub(crate) fn is_likely(value: &str) -> bool {
             || ending.is_some_and(|ending| PAGE_ENDINGS.binary_search(&ending.as_str()).is_ok()))
 }
 
-/// Whether a value begins with `http://` or `https://` and a host, and contains no blanks.
+/// Returns `true` if a value begins with `http://` or `https://` and a host, and contains no blanks.
 pub(crate) fn is_absolute(value: &str) -> bool {
     let value = trim(value);
     ["http://", "https://"].iter().any(|scheme| {

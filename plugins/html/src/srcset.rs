@@ -20,8 +20,8 @@ pub(crate) fn candidates(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a value is a list of references that satisfy `is_likely`: several, or one with a descriptor (`a.jpg 2x`). Attributes
-/// for one reference contain such lists if a script reads them.
+/// Returns `true` if a value is a list of references that satisfy `is_likely`: several, or one with a descriptor (`a.jpg 2x`).
+/// Attributes for one reference contain such lists if a script reads them.
 pub(crate) fn is_list(value: &str, is_likely: impl Fn(&str) -> bool) -> bool {
     let is_descriptor = |word: &str| {
         word.strip_suffix(['w', 'x', 'h'])

@@ -13,7 +13,7 @@ pub enum Token<'a> {
     Start {
         /// The name, unchanged; compare without case.
         name: &'a str,
-        /// Whether the tag ends in `/>`.
+        /// `true` if the tag ends in `/>`.
         self_closing: bool,
     },
     /// An end tag. Its attributes are dropped.
@@ -56,7 +56,7 @@ pub struct Tokenizer<'a> {
     text: &'a str,
     at: usize,
     end: usize,
-    /// Whether the position is inside SVG or MathML, where `<![CDATA[` opens a section that only `]]>` ends.
+    /// `true` if the position is inside SVG or MathML, where `<![CDATA[` opens a section that only `]]>` ends.
     pub foreign: bool,
 }
 
@@ -378,7 +378,7 @@ fn find_end_tag_open(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether `name` is at `at`, without case, followed by a blank, `/` or `>`.
+/// Returns `true` if `name` is at `at`, without case, followed by a blank, `/` or `>`.
 fn ends_name(bytes: &[u8], at: usize, name: &[u8]) -> bool {
     let end = at + name.len();
     bytes

@@ -98,8 +98,8 @@ impl HttpLinks {
     }
 }
 
-/// Whether `Location` is a redirect under this status code (RFC 9110 §15.4). With 201 it names the created resource; with 304
-/// it has no meaning.
+/// Returns `true` if `Location` is a redirect under this status code (RFC 9110 §15.4). With 201 it names the created resource;
+/// with 304 it has no meaning.
 fn is_redirect(status: i32) -> bool {
     matches!(status, 300..=303 | 307 | 308)
 }

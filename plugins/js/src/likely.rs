@@ -9,9 +9,9 @@ pub(crate) const REFERENCE_BYTES_MAX: usize = 4_096;
 /// Other values that the script concatenates with a string.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Concatenation {
-    /// Whether a value precedes the string: `base + "…"`.
+    /// `true` if a value precedes the string: `base + "…"`.
     pub before: bool,
-    /// Whether a value follows the string: `"…" + id`.
+    /// `true` if a value follows the string: `"…" + id`.
     pub after: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn reference(value: &str, concatenation: Concatenation) -> Option<Str
     is_relative(path).then(|| value.to_owned())
 }
 
-/// Whether a string is a module specifier of `import` that names a file: a path or an absolute reference, not a bare name.
+/// Returns `true` for a module specifier of `import` that names a file: a path or an absolute reference, not a bare name.
 pub(crate) fn is_module(value: &str) -> bool {
     value.len() <= REFERENCE_BYTES_MAX
         && value.bytes().all(|b| is_reference_byte(b) && b != b' ')
@@ -70,7 +70,7 @@ pub(crate) fn is_module(value: &str) -> bool {
                 .any(|start| value.starts_with(start) && value.len() > start.len()))
 }
 
-/// Whether a string is a path that webpack appends to its public path: relative or from the root, with a known web ending.
+/// Returns `true` for a path that webpack appends to its public path: relative or from the root, with a known web ending.
 pub(crate) fn is_asset(value: &str) -> bool {
     let (path, query) = split(value);
     value.len() <= REFERENCE_BYTES_MAX
@@ -81,7 +81,7 @@ pub(crate) fn is_asset(value: &str) -> bool {
         && has_web_ending(path)
 }
 
-/// Whether a string contains a placeholder such as `%s`, `:id` or `$1`, which the script replaces before a fetch.
+/// Returns `true` if a string contains a placeholder such as `%s`, `:id` or `$1`, which the script replaces before a fetch.
 pub(crate) fn has_placeholder(value: &str) -> bool {
     let bytes = value.as_bytes();
     memchr::memchr_iter(b'%', bytes).any(|at| {
@@ -95,8 +95,8 @@ pub(crate) fn has_placeholder(value: &str) -> bool {
     }) || value.contains("/:")
 }
 
-/// Whether a reference may contain the byte. Blanks are invalid but occur in references. `'` is legal, but usually belongs to
-/// code that builds a reference.
+/// Returns `true` if a reference may contain the byte. Blanks are invalid but occur in references. `'` is legal, but usually
+/// belongs to code that builds a reference.
 fn is_reference_byte(byte: u8) -> bool {
     byte >= b' '
         && byte != 0x7F
@@ -138,7 +138,7 @@ fn host_and_rest(rest: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Whether an absolute reference is one to fetch; `rest` is the text after its scheme.
+/// Returns `true` if an absolute reference is one to fetch; `rest` is the text after its scheme.
 fn is_absolute(value: &str, rest: &str, concatenation: Concatenation) -> bool {
     let Some((host, rest_of_uri)) = host_and_rest(rest) else {
         return false;
@@ -151,7 +151,7 @@ fn is_absolute(value: &str, rest: &str, concatenation: Concatenation) -> bool {
     !concatenation.after || rest_of_uri.is_empty() || (query.is_empty() && has_web_ending(path))
 }
 
-/// Whether a host is public: at least two labels with a plausible top-level domain, or a public IPv4 address.
+/// Returns `true` if a host is public: at least two labels with a plausible top-level domain, or a public IPv4 address.
 fn is_public_host(host: &str) -> bool {
     /// Longest host, in bytes: the limit of DNS.
     const HOST_BYTES_MAX: usize = 253;
@@ -187,7 +187,7 @@ fn is_public_host(host: &str) -> bool {
             .is_some_and(|start| start.eq_ignore_ascii_case("xn--"))
 }
 
-/// Whether the path has only characters usual in paths of sites. Others are legal, but in scripts they mean a pattern or code.
+/// Returns `true` if the path has only characters that are usual in paths. In scripts, others mean a pattern or code.
 fn has_usual_characters(path: &str) -> bool {
     path.bytes().all(|b| {
         b.is_ascii_alphanumeric()
@@ -199,7 +199,7 @@ fn has_usual_characters(path: &str) -> bool {
     }) && !path.contains("...")
 }
 
-/// Whether a query is empty, `a=b`, or a hash or version that bypasses caches.
+/// Returns `true` if a query is empty, `a=b`, or a hash or version that bypasses caches.
 fn is_query(query: &str) -> bool {
     query.is_empty()
         || (query.contains('=') && !query.starts_with('='))
@@ -209,7 +209,7 @@ fn is_query(query: &str) -> bool {
                 .all(|b| b.is_ascii_hexdigit() || matches!(b, b'.' | b'-' | b'_' | b'v')))
 }
 
-/// Whether a path from the root looks like one of a site; `rest` is the text after the first slash.
+/// Returns `true` if a path from the root looks like one of a site; `rest` is the text after the first slash.
 fn is_rooted(rest: &str) -> bool {
     let has_valid_start = rest.starts_with(|c: char| {
         c.is_alphanumeric() || matches!(c, '_' | '~' | '%' | '@' | '-' | '.')
@@ -227,7 +227,7 @@ fn is_rooted(rest: &str) -> bool {
         && segments >= 1
 }
 
-/// Whether a string looks like a relative path, judging by its file ending.
+/// Returns `true` if a string looks like a relative path, judging by its file ending.
 fn is_relative(path: &str) -> bool {
     if !has_web_ending(path) || path.contains("//") {
         return false;
@@ -246,7 +246,7 @@ fn is_relative(path: &str) -> bool {
     !file.contains([' ', ',', '=', '@']) && !is_project_name(file) && !is_code(file)
 }
 
-/// Whether a file name is a dotted name in code that only looks like a file.
+/// Returns `true` if a file name is a dotted name in code that only looks like a file.
 fn is_code(file: &str) -> bool {
     /// First parts of token names in syntax highlighters: `comment.end.xml`.
     const SCOPES: [&str; 14] = [
@@ -279,7 +279,7 @@ fn is_code(file: &str) -> bool {
         || (parts.len() > 2 && (SCOPES.contains(first) || matches!(*first, "com" | "net" | "org")))
 }
 
-/// Whether a file name is a project name such as `Node.js` or `PIXI.js`. `Vue.min.js` and `MathMenu.js` are files.
+/// Returns `true` if a file name is a project name such as `Node.js` or `PIXI.js`. `Vue.min.js` and `MathMenu.js` are files.
 fn is_project_name(file: &str) -> bool {
     let stem = file.strip_suffix(".js").unwrap_or_default();
     let rest = stem.trim_start_matches(char::is_uppercase);
@@ -290,7 +290,7 @@ fn is_project_name(file: &str) -> bool {
         || matches!(file, "node.js" | "package.json" | "tsconfig.json")
 }
 
-/// Whether a path is one on the machine that built or runs the script: a system file, or a module of a bundler.
+/// Returns `true` if a path is one on the machine that built or runs the script: a system file, or a module of a bundler.
 fn is_local_path(path: &str) -> bool {
     const FOLDERS: [&str; 12] = [
         "/../",
@@ -332,7 +332,7 @@ fn add_missing_scheme(value: &str) -> Option<String> {
     (is_www || is_known).then(|| format!("http://{value}"))
 }
 
-/// Whether the path names a file with an ending that is usual on the web.
+/// Returns `true` if the path names a file with an ending that is usual on the web.
 fn has_web_ending(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
     let Some((stem, ending)) = file.rsplit_once('.') else {

@@ -13,7 +13,7 @@ const NAMES: [&str; 9] = [
     "data-url",
 ];
 
-/// Whether the text contains a tag.
+/// Returns `true` if the text contains a tag.
 pub(crate) fn is_markup(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr::memchr_iter(b'<', bytes)
@@ -78,7 +78,7 @@ pub(crate) fn references(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether the value of such an attribute is a reference. Only placeholders and values without a target are not.
+/// Returns `true` if the value of such an attribute is a reference. Only placeholders and values without a target are not.
 fn is_reference(value: &str) -> bool {
     const UNFETCHABLE: [&str; 9] = [
         "javascript:",

@@ -62,7 +62,7 @@ impl Syntax {
         }
     }
 
-    /// Whether the reference resolves against the URI of the script instead of that of the page.
+    /// Returns `true` if the reference resolves against the URI of the script instead of that of the page.
     #[must_use]
     pub fn resolves_against_script(self) -> bool {
         matches!(self, Self::Import | Self::SourceMap)
@@ -70,7 +70,7 @@ impl Syntax {
 }
 
 impl FoundReference {
-    /// Whether the reference is neither absolute nor from the root.
+    /// Returns `true` if the reference is neither absolute nor from the root.
     #[must_use]
     pub fn is_relative(&self) -> bool {
         !self.uri.starts_with('/') && !self.uri.contains("://")
@@ -112,7 +112,7 @@ struct Reader<'a> {
     no_regex_until: usize,
     /// The same for strings in `'` and in `"`.
     no_string_until: [usize; 2],
-    /// Whether a template without an end was found. Later templates are then read as code.
+    /// `true` if a template without an end was found. Later templates are then read as code.
     no_templates: bool,
     /// Number of open template literals.
     templates: u32,
@@ -276,7 +276,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a regular expression may begin here. After a value, a slash is a division.
+    /// Returns `true` if a regular expression may begin here. After a value, a slash is a division.
     fn may_begin_regex(&self) -> bool {
         match self.previous[2] {
             Token::Value => false,
@@ -532,7 +532,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether `+` follows the token.
+    /// Returns `true` if `+` follows the token.
     fn is_concatenated(&self) -> bool {
         self.bytes.get(self.skip_blanks(self.at)) == Some(&b'+')
     }
@@ -606,7 +606,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a string may be webpack's public path: the folder from which its files are served.
+/// Returns `true` if a string may be webpack's public path: the folder from which its files are served.
 fn is_public_path(value: &str) -> bool {
     value.is_empty()
         || (value.ends_with('/')

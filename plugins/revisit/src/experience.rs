@@ -42,7 +42,7 @@ pub(crate) struct Interval {
     pub(crate) has_changed: bool,
 }
 
-/// Whether this is a visit. Otherwise it is a reconsideration.
+/// Returns `true` if this is a visit. Otherwise it is a reconsideration.
 pub(crate) fn is_visit(visit: &Visit) -> bool {
     visit.status() != 0
 }

@@ -137,7 +137,7 @@ impl Precedence for KeywordPrecedence {
 }
 
 impl KeywordPrecedence {
-    /// Whether the page has enough keywords.
+    /// Returns `true` if the page has enough keywords.
     fn is_about(&self, page: &Document) -> bool {
         let media_type = page.media_type();
         if !media_type.starts_with("text/") && !TEXTS.contains(&media_type.as_str()) {

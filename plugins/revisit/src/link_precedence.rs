@@ -81,7 +81,7 @@ impl LinkPrecedence {
     }
 }
 
-/// Whether the candidate is a link that people can follow from a page. Redirects and embeds are left to the profile.
+/// Returns `true` if the candidate is a link that people can follow from a page. Redirects and embeds are left to the profile.
 fn is_link(candidate: &CandidateView<'_>) -> bool {
     candidate.via().is_some() && candidate.hop_path().ends_with(['L', 'S'])
 }

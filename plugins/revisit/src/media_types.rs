@@ -3,7 +3,7 @@
 
 use opilio_plugin::prelude::*;
 
-/// Whether a media type matches one of the patterns. An empty list matches every type.
+/// Returns `true` if a media type matches one of the patterns. An empty list matches every type.
 pub(crate) fn is_among(patterns: &[String], media_type: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, media_type))
 }

@@ -182,7 +182,7 @@ impl Spread {
 }
 
 impl Judgement {
-    /// Whether the document is more likely restless than not.
+    /// Returns `true` if the document is more likely restless than not.
     pub(crate) fn is_restless(&self) -> bool {
         self.restless > 0.5
     }

@@ -200,8 +200,8 @@ impl UnchangedHeaders {
             .predict(sign("last-modified"), sign("etag"))
     }
 
-    /// Whether this prediction is trusted. Otherwise it is checked. The choice depends on the URI and the number of its visit,
-    /// so it is the same at every stage.
+    /// Returns `true` if this prediction is trusted. Otherwise it is checked. The choice depends on the URI and the number of its
+    /// visit, so it is the same at every stage.
     fn is_trusted(&self, trust: Trust, visit: &Visit) -> bool {
         let Settings {
             trust_after,

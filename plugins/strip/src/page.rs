@@ -255,7 +255,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Whether [`Walk::close_implied`] may close an element of this name.
+/// Returns `true` if [`Walk::close_implied`] may close an element of this name.
 fn has_optional_end(name: &str) -> bool {
     matches!(
         name,
@@ -298,7 +298,7 @@ fn raw_text(name: &str) -> Option<RawText> {
     }
 }
 
-/// Whether an end tag inside of a table may close an element that contains the table.
+/// Returns `true` if an end tag inside of a table may close an element that contains the table.
 fn encloses_tables(name: &str) -> bool {
     name.eq_ignore_ascii_case("body") || name.eq_ignore_ascii_case("html")
 }

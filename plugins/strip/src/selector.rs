@@ -78,7 +78,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Selector>, String> {
 }
 
 impl Selector {
-    /// Whether the selector matches the last of these elements. Each element is a child of the one before it.
+    /// Returns `true` if the selector matches the last of these elements. Each element is a child of the one before it.
     pub(crate) fn matches(&self, open: &[Element]) -> bool {
         let mut steps = self.0.as_slice();
         let mut ancestors = open;

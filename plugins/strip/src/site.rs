@@ -53,7 +53,7 @@ impl Sites {
         }
     }
 
-    /// Whether the location is on one of the sites.
+    /// Returns `true` if the location is on one of the sites.
     pub(crate) fn contains(&self, location: &Location) -> bool {
         let is_below = |domain: &String| {
             location
