@@ -57,7 +57,7 @@ pub(super) fn run(args: &TestArgs) -> Result<u8> {
     };
     ensure!(
         folder.is_dir(),
-        "there is no folder {}; name the folder of the cases with --cases",
+        "the folder {} of the cases is missing; name another with --cases",
         folder.display()
     );
     let files = CaseFile::read_all(&folder)?;

@@ -134,6 +134,10 @@ fn filters_judge_the_links_of_a_page() {
 #[test]
 fn cases_are_run_and_blessed() {
     let home = Home::new();
+    // A shipped plugin has no folder beside it.
+    let refused = home.run(&["plugin", "test", "hops"]).code(2);
+    let remedy = "the folder hops/cases of the cases is missing; name another with --cases";
+    assert!(refused.err.contains(remedy), "{}", refused.err);
     std::fs::create_dir(home.path().join("cases")).unwrap();
     let file = home.file("cases/hops.json", CASES);
     let test = ["plugin", "test", "hops", "--cases", "cases"];
